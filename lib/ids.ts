@@ -1,0 +1,92 @@
+/**
+ * Prefixed, branded ids (reference §1): prefix, underscore, 26-character ULID in upper-case Crockford base32,
+ * monotonic within a millisecond in one isolate. Parsed once, at the door.
+ */
+import { monotonicFactory } from "ulid";
+
+export const PREFIX = {
+  tenant: "ten",
+  partner: "ptn",
+  identity: "idn",
+  domain: "dom",
+  job: "job",
+  event: "evt",
+  endpoint: "whk",
+  delivery: "dlv",
+  message: "msg",
+  thread: "thr",
+  attachment: "att",
+  address: "adr",
+  erasure: "era",
+  export: "exp",
+  key: "key",
+  audit: "aud",
+  request: "req",
+  user: "usr",
+  deadLetter: "dlq",
+} as const;
+
+export type IdKind = keyof typeof PREFIX;
+declare const brand: unique symbol;
+/** `Id<"endpoint">` and `Id<"event">` do not mix. */
+export type Id<K extends IdKind> = string & { readonly [brand]: K };
+
+export type TenantId = Id<"tenant">;
+export type PartnerId = Id<"partner">;
+export type IdentityId = Id<"identity">;
+export type EventId = Id<"event">;
+export type EndpointId = Id<"endpoint">;
+export type DeliveryId = Id<"delivery">;
+
+/** The bare ULID of an event's own commit: the order of the event store and its time index at once. */
+export type EventKey = string & { readonly [brand]: "eventKey" };
+/** A bare ULID naming a job row. */
+export type JobId = string & { readonly [brand]: "job row" };
+
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+/** The id if `text` is one of this kind, else null. */
+export function parseId<K extends IdKind>(kind: K, text: unknown): Id<K> | null {
+  if (typeof text !== "string") return null;
+  const prefix = PREFIX[kind];
+  return text.startsWith(prefix + "_") && ULID.test(text.slice(prefix.length + 1)) ? text as Id<K> : null;
+}
+
+/** Makes ids. One instance an isolate, from the clock and randomness ports. */
+export interface Ids {
+  next<K extends IdKind>(kind: K): Id<K>;
+  /** A bare monotonic ULID. */
+  ulid(): string;
+}
+
+export function makeIds(now: () => number, unit: () => number): Ids {
+  const monotonic = monotonicFactory(unit);
+  let last = 0;
+  // ULIDs never step back with the clock: order within the isolate outlives a clock jump.
+  const ulid = () => monotonic(last = Math.max(last, now()));
+  return { ulid, next: <K extends IdKind>(kind: K) => `${PREFIX[kind]}_${ulid()}` as Id<K> };
+}
+
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** A ULID from a time in ms and 10 bytes of randomness: the deterministic ids of the document. */
+export function ulidFrom(timeMs: number, random10: Uint8Array): string {
+  let time = "";
+  for (let i = 0, t = timeMs; i < 10; i++, t = Math.floor(t / 32)) time = CROCKFORD[t % 32] + time;
+  let bits = 0n;
+  for (const byte of random10.subarray(0, 10)) bits = (bits << 8n) | BigInt(byte);
+  let tail = "";
+  for (let i = 0; i < 16; i++, bits >>= 5n) tail = CROCKFORD[Number(bits & 31n)] + tail;
+  return time + tail;
+}
+
+/** The time part of a ULID (with or without its prefix), in ms. */
+export function ulidTime(id: string): number {
+  const at = id.lastIndexOf("_") + 1;
+  let ms = 0;
+  for (let i = at; i < at + 10; i++) ms = ms * 32 + CROCKFORD.indexOf(id[i] ?? "0");
+  return ms;
+}
+
+/** The lowest ULID of a millisecond: the bound for ranges over time-ordered keys. */
+export const ulidFloor = (timeMs: number): string => ulidFrom(Math.max(0, timeMs), new Uint8Array(10));

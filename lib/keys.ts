@@ -1,0 +1,392 @@
+/**
+ * Every key of the store and the schema of its value, by family. No other file builds a key.
+ *
+ * Time-ordered families on the hot path end in a ULID, so that inserts land on the same pages and the key is the time
+ * index itself (ARCHITECTURE.md, "Keys"). Rows hold pointers and codes; content lives in `event`, `message` and
+ * `chunk` rows alone (P1).
+ */
+import * as z from "zod";
+import type {
+  DeliveryId,
+  EndpointId,
+  EventId,
+  EventKey,
+  Id,
+  IdentityId,
+  JobId,
+  PartnerId,
+  TenantId,
+} from "./ids.ts";
+
+const ms = z.int().nonnegative();
+const id = <T extends string>() => z.string() as unknown as z.ZodType<T>;
+
+// --- Owners ------------------------------------------------------------------------------------------
+
+export const ownerKind = z.enum(["mailbox", "domain", "job", "custom"]);
+export type OwnerKind = z.infer<typeof ownerKind>;
+
+/** An owner of state: `id` is the identity, domain or job id, or a custom owner's own key. */
+export interface OwnerRef {
+  kind: OwnerKind;
+  tenant: TenantId;
+  id: string;
+}
+
+/** The owner's `meta` row: the last sequence given out (O2). Written by every commit of the owner, so it is its check. */
+export const ownerMeta = z.int().nonnegative();
+
+// --- Events ------------------------------------------------------------------------------------------
+
+/**
+ * One event, outbox row and index row at once. `body` is the envelope bytes (O3); a number counts chunk rows; null is an
+ * erased payload. `id` is only there when the producer gave a deterministic id, else it is `evt_` + the key.
+ */
+export const eventRow = z.object({
+  id: id<EventId>().optional(),
+  type: z.string(),
+  tenant: id<TenantId>().nullable(),
+  identity: id<IdentityId>().nullable(),
+  partner: id<PartnerId>().nullable(),
+  kind: z.enum(["mailbox", "domain", "job", "custom", "platform"]),
+  owner: z.string(),
+  seq: z.int().positive().nullable(),
+  at: ms,
+  body: z.union([z.instanceof(Uint8Array), z.int().positive(), z.null()]),
+});
+export type EventRow = z.infer<typeof eventRow>;
+
+/** A deterministic id seen before (`ON CONFLICT`): where its event is. */
+export const eventAlias = z.object({ key: id<EventKey>() });
+export type EventAlias = z.infer<typeof eventAlias>;
+
+/** Index row of an event for its tenant: what lists filter by. */
+export const eventIndexRow = z.object({
+  type: z.string(),
+  identity: id<IdentityId>().nullable(),
+  owner: z.string(),
+});
+export type EventIndexRow = z.infer<typeof eventIndexRow>;
+
+// --- Jobs (pointers only, P1) ------------------------------------------------------------------------
+
+export const fanoutJob = z.object({
+  v: z.literal(1),
+  kind: z.literal("fanout"),
+  /** Keys of the events one commit wrote. */
+  events: z.array(id<EventKey>()),
+  /** The instance that holds the claim, while there is one. */
+  by: z.string().optional(),
+  /** How often processing threw. */
+  throws: z.int().optional(),
+});
+
+export const deliverItem = z.object({
+  event: id<EventKey>(),
+  id: id<EventId>(),
+  type: z.string(),
+  attempt: z.int().positive(),
+  first: z.int().positive(),
+  replay: z.boolean(),
+});
+export type DeliverItem = z.infer<typeof deliverItem>;
+
+export const deliverJob = z.object({
+  v: z.literal(1),
+  kind: z.literal("deliver"),
+  endpoint: id<EndpointId>(),
+  items: z.array(deliverItem),
+  by: z.string().optional(),
+  throws: z.int().optional(),
+});
+
+export const job = z.discriminatedUnion("kind", [fanoutJob, deliverJob]);
+export type FanoutJob = z.infer<typeof fanoutJob>;
+export type DeliverJob = z.infer<typeof deliverJob>;
+export type Job = z.infer<typeof job>;
+
+export const deadLetter = z.object({
+  id: id<Id<"deadLetter">>(),
+  job,
+  /** Code of the last throw, never its text. */
+  error: z.string(),
+  created_at: ms,
+});
+export type DeadLetter = z.infer<typeof deadLetter>;
+
+/** An instance's sign of life. */
+export const heartbeat = z.object({ at: ms, started_at: ms });
+
+// --- Endpoints and deliveries ------------------------------------------------------------------------
+
+export const disabledReason = z.enum(["manual", "gone", "failing"]);
+/** Both ids null: a platform endpoint. */
+export const endpointRow = z.object({
+  id: id<EndpointId>(),
+  tenant_id: id<TenantId>().nullable(),
+  partner_id: id<PartnerId>().nullable(),
+  url: z.string(),
+  events: z.array(z.string()),
+  identity_ids: z.array(id<IdentityId>()).nullable(),
+  description: z.string().nullable(),
+  enabled: z.boolean(),
+  disabled_reason: disabledReason.nullable(),
+  secret_enc: z.string(),
+  prev_secret_enc: z.string().nullable(),
+  prev_secret_expires_at: ms.nullable(),
+  created_at: ms,
+  updated_at: ms,
+  /** Set when deleted: its log stays readable, nothing is delivered. */
+  deleted_at: ms.nullable(),
+});
+export type EndpointRow = z.infer<typeof endpointRow>;
+
+/** Streak and last signs of an endpoint. Absent: never attempted. `failing_since` is the first failure of the streak. */
+export const healthRow = z.object({
+  consecutive_failures: z.int().nonnegative(),
+  failing_since: ms.nullable(),
+  last_success_at: ms.nullable(),
+  last_failure_at: ms.nullable(),
+});
+export type HealthRow = z.infer<typeof healthRow>;
+
+export const attemptStatus = z.enum(["succeeded", "failed", "dead"]);
+export type AttemptStatus = z.infer<typeof attemptStatus>;
+export const attemptError = z.enum([
+  "timeout",
+  "dns",
+  "tls",
+  "connect",
+  "redirect",
+  "status_4xx",
+  "status_410",
+  "status_5xx",
+  "ssrf_blocked",
+  "invalid_url",
+  "secret_unavailable",
+  "event_unavailable",
+  "endpoint_disabled",
+]);
+export type AttemptError = z.infer<typeof attemptError>;
+
+/** One attempt, the document's `webhook_deliveries` row. */
+export const attemptRow = z.object({
+  id: id<DeliveryId>(),
+  event: id<EventKey>(),
+  event_id: id<EventId>(),
+  event_type: z.string(),
+  tenant_id: id<TenantId>().nullable(),
+  attempt: z.int().positive(),
+  first_attempt: z.int().positive(),
+  status: attemptStatus,
+  http_status: z.int().nullable(),
+  error: attemptError.nullable(),
+  duration_ms: z.int().nonnegative(),
+  next_attempt_at: ms.nullable(),
+  created_at: ms,
+});
+export type AttemptRow = z.infer<typeof attemptRow>;
+
+/** State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. */
+export const pairRow = z.object({
+  status: attemptStatus,
+  /** The last attempt recorded. */
+  attempt: z.int().positive(),
+  first: z.int().positive(),
+  /** Some attempt, of any run, succeeded. */
+  succeeded: z.boolean(),
+  ids: z.array(id<DeliveryId>()),
+});
+export type PairRow = z.infer<typeof pairRow>;
+
+// --- Tenancy -----------------------------------------------------------------------------------------
+
+export const policy = z.object({
+  webhook_text_bytes: z.int(),
+  retention: z.object({ events_days: z.int() }),
+});
+export type Policy = z.infer<typeof policy>;
+
+export const partnerRow = z.object({
+  id: id<PartnerId>(),
+  name: z.string(),
+  status: z.enum(["active", "suspended"]),
+  created_at: ms,
+  updated_at: ms,
+});
+export type PartnerRow = z.infer<typeof partnerRow>;
+
+export const tenantRow = z.object({
+  id: id<TenantId>(),
+  partner_id: id<PartnerId>().nullable(),
+  slug: z.string(),
+  name: z.string(),
+  policy,
+  created_at: ms,
+  updated_at: ms,
+});
+export type TenantRow = z.infer<typeof tenantRow>;
+
+/** A custom event type an application registered. */
+export const eventTypeRow = z.object({
+  name: z.string(),
+  description: z.string(),
+  schema: z.record(z.string(), z.unknown()),
+  example: z.unknown(),
+  created_at: ms,
+  updated_at: ms,
+});
+export type EventTypeRow = z.infer<typeof eventTypeRow>;
+
+// --- Control plane -----------------------------------------------------------------------------------
+
+export const keyLevel = z.enum(["platform", "partner", "tenant", "identity"]);
+export type KeyLevel = z.infer<typeof keyLevel>;
+export const permission = z.enum([
+  "webhooks:read",
+  "webhooks:manage",
+  "events:read",
+  "events:write",
+  "tenants:manage",
+  "partners:manage",
+  "keys:manage",
+  "erasure:manage",
+  "audit:read",
+  "platform:ops",
+]);
+export type Permission = z.infer<typeof permission>;
+
+/** An API key under its public look-up part. `hash` is HMAC-SHA256 of the whole key under `PM_KEY_PEPPER`, hex. */
+export const keyRow = z.object({
+  id: id<Id<"key">>(),
+  hash: z.string(),
+  name: z.string(),
+  level: keyLevel,
+  partner_id: id<PartnerId>().nullable(),
+  tenant_id: id<TenantId>().nullable(),
+  identity_id: id<IdentityId>().nullable(),
+  permissions: z.array(permission),
+  expires_at: ms.nullable(),
+  revoked_at: ms.nullable(),
+  created_at: ms,
+});
+export type KeyRow = z.infer<typeof keyRow>;
+
+/** A `POST` seen under an `Idempotency-Key`. `response` null: the first one is still running. */
+export const idempotencyRow = z.object({
+  fingerprint: z.string(),
+  response: z.object({ status: z.int(), body: z.string() }).nullable(),
+  expires_at: ms,
+  started_at: ms,
+});
+export type IdempotencyRow = z.infer<typeof idempotencyRow>;
+
+export const auditRow = z.object({
+  id: id<Id<"audit">>(),
+  at: ms,
+  action: z.string(),
+  key_id: z.string().nullable(),
+  tenant_id: id<TenantId>().nullable(),
+  partner_id: id<PartnerId>().nullable(),
+  /** The id of what was changed. */
+  subject: z.string(),
+});
+export type AuditRow = z.infer<typeof auditRow>;
+
+// --- Store -------------------------------------------------------------------------------------------
+
+export const schemaRow = z.object({ version: z.int().nonnegative(), cursor: z.unknown().optional() });
+export const leaseRow = z.object({ by: z.string(), until: ms });
+
+/** Owner of a set of endpoints, audit rows or keys. */
+export type Scope =
+  | { level: "platform" }
+  | { level: "partner"; partner: PartnerId }
+  | { level: "tenant"; tenant: TenantId };
+
+export const scopeName = (scope: Scope): string =>
+  scope.level === "platform" ? "platform" : scope.level === "partner" ? scope.partner : scope.tenant;
+
+export const keys = {
+  // owners
+  ownerMeta: (o: OwnerRef) => ["seq", o.kind, o.tenant, o.id],
+  /** Rows of one owner's state: `part` names the family (`identity`, `message`, …). */
+  ownerState: (
+    o: OwnerRef,
+    part: string,
+    ...rest: string[]
+  ) => ["own", o.kind, o.tenant, o.id, part, ...rest],
+
+  // events
+  event: (key: EventKey) => ["ev", key],
+  events: () => ["ev"],
+  eventChunk: (key: EventKey, index: number) => ["ev_chunk", key, index],
+  eventAlias: (event: EventId, o: OwnerRef) => ["ev_alias", event, o.kind, o.tenant, o.id],
+  eventAliases: (event: EventId) => ["ev_alias", event],
+  eventOfTenant: (tenant: TenantId, key: EventKey) => ["ev_tenant", tenant, key],
+  eventsOfTenant: (tenant: TenantId) => ["ev_tenant", tenant],
+  eventOfPartner: (partner: PartnerId, key: EventKey) => ["ev_partner", partner, key],
+  eventsOfPartner: (partner: PartnerId) => ["ev_partner", partner],
+  /** Platform events not yet fanned out: the sweep's safety net. */
+  platformPending: (key: EventKey) => ["ev_pending", key],
+  platformPendings: () => ["ev_pending"],
+  /** Platform events (no tenant to prune them by). */
+  platformEvent: (key: EventKey) => ["ev_platform", key],
+  platformEvents: () => ["ev_platform"],
+  /** Events that carry a message, for erasure. */
+  eventOfMessage: (message: string, key: EventKey) => ["ev_message", message, key],
+  eventsOfMessage: (message: string) => ["ev_message", message],
+
+  // jobs
+  job: (shard: number, due: number, jobId: JobId) => ["job", shard, due, jobId],
+  jobsOfShard: (shard: number) => ["job", shard],
+  jobs: () => ["job"],
+  parked: (partner: PartnerId, jobId: JobId) => ["parked", partner, jobId],
+  parkedOf: (partner: PartnerId) => ["parked", partner],
+  parkedAll: () => ["parked"],
+  deadLetter: (dlq: Id<"deadLetter">) => ["dlq", dlq],
+  deadLetters: () => ["dlq"],
+  heartbeat: (instance: string) => ["instance", instance],
+  heartbeats: () => ["instance"],
+
+  // endpoints
+  endpoint: (endpoint: EndpointId) => ["endpoint", endpoint],
+  endpoints: () => ["endpoint"],
+  endpointOfScope: (scope: Scope, endpoint: EndpointId) => ["endpoint_of", scopeName(scope), endpoint],
+  endpointsOfScope: (scope: Scope) => ["endpoint_of", scopeName(scope)],
+  /** Written by every change of an endpoint, a tenant's partner or a partner's status: one read tells a cache is fresh. */
+  endpointsRevision: () => ["endpoints_revision"],
+  health: (endpoint: EndpointId) => ["health", endpoint],
+  attempt: (endpoint: EndpointId, delivery: DeliveryId) => ["attempt", endpoint, delivery],
+  attemptsOf: (endpoint: EndpointId) => ["attempt", endpoint],
+  pair: (endpoint: EndpointId, event: EventKey) => ["pair", endpoint, event],
+  pairsOf: (endpoint: EndpointId) => ["pair", endpoint],
+
+  // tenancy
+  partner: (partner: PartnerId) => ["partner", partner],
+  partners: () => ["partner"],
+  tenant: (tenant: TenantId) => ["tenant", tenant],
+  tenants: () => ["tenant"],
+  tenantSlug: (slug: string) => ["tenant_slug", slug],
+  tenantOfPartner: (partner: PartnerId, tenant: TenantId) => ["tenant_of", partner, tenant],
+  tenantsOfPartner: (partner: PartnerId) => ["tenant_of", partner],
+  /** Where an owner with an id of its own lives: identities, domains, jobs. */
+  ownerOf: (ownerId: string) => ["owner_of", ownerId],
+  ownersOfTenant: (tenant: TenantId, kind: OwnerKind) => ["owners", tenant, kind],
+  ownerOfTenant: (o: OwnerRef) => ["owners", o.tenant, o.kind, o.id],
+  eventType: (tenant: TenantId, name: string) => ["event_type", tenant, name],
+  eventTypes: (tenant: TenantId) => ["event_type", tenant],
+
+  // control plane
+  apiKey: (lookup: string) => ["key", lookup],
+  apiKeyById: (key: Id<"key">) => ["key_id", key],
+  apiKeyOfScope: (scope: string, key: Id<"key">) => ["key_of", scope, key],
+  apiKeysOfScope: (scope: string) => ["key_of", scope],
+  idempotency: (key: string, scope: string, idempotencyKey: string) => ["idem", key, scope, idempotencyKey],
+  audit: (scope: Scope, audit: Id<"audit">) => ["audit", scopeName(scope), audit],
+  auditOf: (scope: Scope) => ["audit", scopeName(scope)],
+
+  // store
+  schema: () => ["schema"],
+  lease: (name: string) => ["lease", name],
+} satisfies Record<string, (...args: never[]) => Deno.KvKey>;
