@@ -4,7 +4,7 @@
  */
 import { type Ids, makeIds } from "../ids.ts";
 
-export type TimerId = number;
+export type TimerId = ReturnType<typeof setTimeout>;
 
 export interface Timers {
   after(ms: number, run: () => void): TimerId;
