@@ -16,6 +16,7 @@ export const MAX_CHECKS_PER_COMMIT = 100;
 export const MAX_COMMIT_BYTES = 700_000;
 export const MAX_COMMIT_KEY_BYTES = 72_000;
 export const MAX_VALUE_BYTES = 65_536;
+export const MAX_KEY_BYTES = 2_048;
 export const MAX_CHUNK_BYTES = 60_000;
 export const MAX_GET_MANY_KEYS = 10;
 
@@ -70,6 +71,8 @@ export const TEXT_BYTES_MAX = 65_536;
 export const EVENTS_DAYS_DEFAULT = 30;
 /** An envelope travels in one commit with its index rows, in chunks. */
 export const MAX_ENVELOPE_BYTES = 512 * 1024;
+/** Nesting of a request's JSON: deep enough for people, shallow enough for recursive readers. */
+export const MAX_JSON_DEPTH = 64;
 
 invariant(VISIBILITY_MS > DEADLINE_MS + COMMIT_SLACK_MS, "J3");
 invariant(HANDOVER_AFTER_MS < VISIBILITY_MS, "J1");
