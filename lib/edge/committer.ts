@@ -1,7 +1,19 @@
-/** Contract of the committer; the implementation follows. */
-import type { Check, Write } from "./kv.ts";
+/**
+ * The committer: every write of the system goes through it. It merges the units that are waiting into one `kv.atomic()`
+ * and settles each, because a commit on a file is one fsync, one at a time: throughput is units per commit.
+ *
+ * - A commit starts at once when a slot is free, else when one ends; meanwhile the next one is built.
+ * - A failed check splits the commit in halves, so one conflict never fails its neighbours.
+ * - A commit that threw is never repeated: whether it was written is unknown, and its units reject (J2, D4).
+ * - Units keep the order they came in wherever order can be told apart (see commit_batch.ts).
+ */
+import { Batch, CommitTooLargeError, type Entry, tooLarge } from "./commit_batch.ts";
+import type { Check, Kv, Write } from "./kv.ts";
+import { measure } from "./measure.ts";
 
-/** An independent all-or-nothing change. */
+export { CommitTooLargeError } from "./commit_batch.ts";
+
+/** An independent all-or-nothing change. Its values must not be changed until it settles. */
 export interface Unit {
   checks: Check[];
   writes: Write[];
@@ -13,7 +25,166 @@ export interface Unit {
 export type Settled = { ok: true; versionstamp: string } | { ok: false };
 
 export interface Committer {
+  /** Rejects with `CommitTooLargeError` before anything is written if no commit can hold the unit. */
   commit(unit: Unit): Promise<Settled>;
   /** Resolves when nothing is waiting or in flight. */
   idle(): Promise<void>;
+}
+
+/** What `combine` adds to a commit. */
+export interface Combined {
+  /** Rows of its own: keys that no unit writes or checks. */
+  writes: Write[];
+  /**
+   * Called once: `true` when the commit was written, before its units settle; `false` when it was not, or when that is
+   * unknown. After a split `combine` is called anew for each part. Must not throw.
+   */
+  settled?(ok: boolean): void;
+}
+
+export interface CommitterOptions {
+  /** Commits under way at once: 1 on a file, where they run one at a time anyway; more on a remote KV. */
+  maxInFlight: number;
+  /** Called when a commit starts, with all `carry` items of its units in order, if there is any. */
+  combine?: (carried: unknown[]) => Combined;
+}
+
+/** How far past units that cannot join a commit it looks for ones that can. */
+const MAX_PASSED_OVER = 64;
+
+export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
+  const { maxInFlight, combine } = options;
+  const inFlight = new Set<Batch>();
+  const idlers: (() => void)[] = [];
+  let forming = new Batch(kv, combine !== undefined);
+  let waiting: Entry[] = [];
+  let startPlanned = false;
+
+  function take(entry: Entry): void {
+    if (waiting.length > 0 || !joins(entry)) waiting.push(entry);
+    if (inFlight.size < maxInFlight && !startPlanned) {
+      startPlanned = true;
+      queueMicrotask(start);
+    }
+  }
+
+  /** Puts the entry in the batch being built if it may be there. An entry that cannot be serialised rejects, too. */
+  function joins(entry: Entry): boolean {
+    if (!forming.hasRoomFor(entry) || mustWait(entry)) return false;
+    try {
+      forming.add(entry);
+    } catch (error) {
+      entry.reject(error);
+    }
+    return true;
+  }
+
+  function mustWait(entry: Entry): boolean {
+    if (forming.clashesWith(entry)) return true;
+    // With one slot the batch being built starts after the one in flight has ended.
+    if (maxInFlight > 1) { for (const batch of inFlight) if (batch.racesWith(entry)) return true; }
+    return false;
+  }
+
+  /** Starts as many commits as there are slots, then builds the next one while they are under way. */
+  function start(): void {
+    startPlanned = false;
+    refill();
+    while (inFlight.size < maxInFlight && forming.entries.length > 0) {
+      const batch = forming;
+      forming = new Batch(kv, combine !== undefined);
+      inFlight.add(batch);
+      void run(batch).then(() => {
+        inFlight.delete(batch);
+        start();
+      });
+      refill();
+    }
+    if (inFlight.size === 0 && waiting.length === 0) { for (const wake of idlers.splice(0)) wake(); }
+  }
+
+  /** Moves waiting entries into the batch being built, passing over those that must come later. */
+  function refill(): void {
+    if (waiting.length === 0) return;
+    const left: Entry[] = [];
+    const passed = new Set<string>();
+    let i = 0;
+    for (; i < waiting.length && left.length < MAX_PASSED_OVER; i++) {
+      const entry = waiting[i]!;
+      if (!forming.hasRoomFor(entry)) break;
+      if (!touches(entry, passed) && joins(entry)) continue;
+      left.push(entry);
+      for (const name of entry.size.writeNames) passed.add(name);
+      for (const name of entry.size.checkNames) passed.add(name);
+    }
+    if (i === left.length) return;
+    waiting = left.length === 0 ? waiting.slice(i) : left.concat(waiting.slice(i));
+  }
+
+  /** Commits the batch, in parts if it must, and settles every entry. Never rejects. */
+  async function run(batch: Batch): Promise<void> {
+    let combined: Combined | undefined;
+    let versionstamp: string | null;
+    try {
+      if (combine && batch.carried.length > 0) {
+        combined = combine(batch.carried);
+        batch.addCombined(combined.writes);
+      }
+      versionstamp = await batch.commit();
+    } catch (error) {
+      combined?.settled?.(false);
+      // Refused for its size before anything was written: the parts may pass.
+      if (refused(error) && batch.entries.length > 1) return split(batch);
+      for (const entry of batch.entries) entry.reject(error);
+      return;
+    }
+    combined?.settled?.(versionstamp !== null);
+    if (versionstamp !== null) {
+      for (const entry of batch.entries) entry.resolve({ ok: true, versionstamp });
+    } else if (batch.entries.length === 1) batch.entries[0]!.resolve({ ok: false });
+    else await split(batch);
+  }
+
+  async function split(batch: Batch): Promise<void> {
+    const middle = batch.entries.length >> 1;
+    for (const half of [batch.entries.slice(0, middle), batch.entries.slice(middle)]) {
+      const part = new Batch(kv, false);
+      for (const entry of half) {
+        try {
+          part.add(entry);
+        } catch (error) {
+          entry.reject(error);
+        }
+      }
+      await run(part);
+    }
+  }
+
+  return {
+    commit: (unit) =>
+      new Promise((resolve, reject) => {
+        const size = measure(unit.checks, unit.writes);
+        const what = tooLarge(size);
+        if (what) throw new CommitTooLargeError(what);
+        take({ unit, size, resolve, reject });
+      }),
+    idle: () =>
+      new Promise((resolve) => {
+        idlers.push(resolve);
+        if (!startPlanned) {
+          startPlanned = true;
+          queueMicrotask(start);
+        }
+      }),
+  };
+}
+
+/** Deno KV refuses an operation that is over its limits with a `TypeError`, before it writes. */
+const refused = (error: unknown): boolean =>
+  error instanceof CommitTooLargeError || error instanceof TypeError;
+
+function touches(entry: Entry, names: Set<string>): boolean {
+  if (names.size === 0) return false;
+  return entry.size.writeNames.some((name) => names.has(name)) ||
+    entry.size.checkNames.some((name) => names.has(name));
 }
