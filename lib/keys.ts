@@ -189,9 +189,11 @@ export type AttemptRow = z.infer<typeof attemptRow>;
 
 /** State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. */
 export const pairRow = z.object({
-  status: attemptStatus,
-  /** The last attempt recorded. */
-  attempt: z.int().positive(),
+  /** Of the last attempt; null before the first. */
+  status: attemptStatus.nullable(),
+  /** The last attempt recorded; 0 before the first. */
+  attempt: z.int().nonnegative(),
+  /** First attempt of the newest run. Items of an older run are superseded. */
   first: z.int().positive(),
   /** Some attempt, of any run, succeeded. */
   succeeded: z.boolean(),
@@ -275,7 +277,8 @@ export type KeyRow = z.infer<typeof keyRow>;
 /** A `POST` seen under an `Idempotency-Key`. `response` null: the first one is still running. */
 export const idempotencyRow = z.object({
   fingerprint: z.string(),
-  response: z.object({ status: z.int(), body: z.string() }).nullable(),
+  /** A body over a value's size is in `chunks` rows of its own. */
+  response: z.object({ status: z.int(), body: z.string(), chunks: z.int().optional() }).nullable(),
   expires_at: ms,
   started_at: ms,
 });
@@ -356,6 +359,8 @@ export const keys = {
   endpointsOfScope: (scope: Scope) => ["endpoint_of", scopeName(scope)],
   /** Written by every change of an endpoint, a tenant's partner or a partner's status: one read tells a cache is fresh. */
   endpointsRevision: () => ["endpoints_revision"],
+  /** How many endpoints a scope owner has: the check that makes the limit of 20 race-free. */
+  endpointCount: (scope: Scope) => ["endpoint_count", scopeName(scope)],
   health: (endpoint: EndpointId) => ["health", endpoint],
   attempt: (endpoint: EndpointId, delivery: DeliveryId) => ["attempt", endpoint, delivery],
   attemptsOf: (endpoint: EndpointId) => ["attempt", endpoint],
@@ -383,6 +388,13 @@ export const keys = {
   apiKeyOfScope: (scope: string, key: Id<"key">) => ["key_of", scope, key],
   apiKeysOfScope: (scope: string) => ["key_of", scope],
   idempotency: (key: string, scope: string, idempotencyKey: string) => ["idem", key, scope, idempotencyKey],
+  idempotencyChunk: (key: string, scope: string, idempotencyKey: string, index: number) => [
+    "idem_chunk",
+    key,
+    scope,
+    idempotencyKey,
+    index,
+  ],
   audit: (scope: Scope, audit: Id<"audit">) => ["audit", scopeName(scope), audit],
   auditOf: (scope: Scope) => ["audit", scopeName(scope)],
 

@@ -64,6 +64,15 @@ export const MAX_BATCH_EVENTS = 100;
 export const MAX_OWNER_KEY_BYTES = 256;
 export const RATE_PER_MINUTE_KEY = 600;
 export const RATE_PER_MINUTE_TENANT = 1_800;
+/** Failed authentications a client address may make. */
+export const FAILED_AUTH_PER_MINUTE = 60;
+/** How long a write of another isolate (a revoked key) may go unnoticed. */
+export const KEY_CACHE_MS = 5 * SECOND_MS;
+/** A `POST` under an `Idempotency-Key` that has not ended by then died with its process, and may be taken over. */
+export const IDEMPOTENCY_RUNNING_MS = 2 * MINUTE_MS;
+export const BODY_DEADLINE_MS = 30 * SECOND_MS;
+export const MAX_OVERLAP_HOURS = 168;
+export const DEFAULT_OVERLAP_HOURS = 24;
 
 // --- Content -----------------------------------------------------------------------------------------
 export const TEXT_BYTES_DEFAULT = 16_384;

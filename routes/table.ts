@@ -3,12 +3,13 @@
  * and the isolation test all come from the rows, so a route that is not one does not exist, and a row without a permission or
  * a scope does not compile: an open route says `"public"`.
  *
- * For each request the server does, in this order: route → key (401) → permission (403) → path and query (400) → scope of the
- * path's thing (404, the same bytes for missing and out of reach) → rate (429) → body (413, 415, 400) → `Idempotency-Key`
- * (409) → handler.
+ * For each request the server does, in this order: route (404, 405) → key (401) → rate (429) → permission (403) → path and query
+ * (400) → scope of the path's thing (404, the same bytes for missing and out of reach) → body (413, 415, 400) →
+ * `Idempotency-Key` (409) → handler.
  */
 import * as z from "zod";
 import { type Id, type IdKind, PREFIX } from "../lib/ids.ts";
+import type { JsonText } from "../lib/json.ts";
 import type { EndpointRow, KeyRow, OwnerRef, PartnerRow, Permission, TenantRow } from "../lib/keys.ts";
 import type { Services } from "./services.ts";
 
@@ -55,12 +56,14 @@ export interface BaseContext<P, Q, B, K> {
   params: P;
   query: Q;
   /**
-   * The validated JSON body. A number in it is a double: where number text matters, parse `bodyText` again. Undefined when the
+   * The validated JSON body. A number in it is a double: where number text matters, use `json` or `bodyText`. Undefined when the
    * body came as one of the row's `raw` media types.
    */
   body: B;
   /** The JSON body's source text ("" when there was none, or when it came raw). */
   bodyText: string;
+  /** The JSON body as `lib/json.ts` read it, source text beside value; null when there was none, or when it came raw. */
+  json: JsonText | null;
   /** The bytes of a body that came as one of the row's `raw` media types, else null. */
   rawBody: Uint8Array<ArrayBuffer> | null;
   /** The calling key; null on a public route. */
@@ -73,7 +76,7 @@ export interface BaseContext<P, Q, B, K> {
 
 export type Context<P, Q, B, K, S extends ScopeRule> = BaseContext<P, Q, B, K> & Resolved<S>;
 
-/** What a handler answers. `body` is sent as JSON (`JSON.rawJSON` numbers as written); `bytes` as they are. */
+/** What a handler answers. `body` is sent as JSON (`JsonText` parts as written); `bytes` as they are. */
 export interface Reply {
   /** Default: the row's `status`. */
   status?: number;
