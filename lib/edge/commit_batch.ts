@@ -170,7 +170,8 @@ export class Batch {
   }
 }
 
-function writeAll(atomic: Deno.AtomicOperation, writes: readonly Write[]): void {
+/** Puts writes on an operation, in their order. */
+export function writeAll(atomic: Deno.AtomicOperation, writes: readonly Write[]): void {
   for (const write of writes) {
     if (write.op === "set") {
       if (write.expireIn === undefined) atomic.set(write.key, write.value);
