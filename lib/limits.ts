@@ -40,6 +40,16 @@ export const GRACEFUL_STOP_MS = 20 * SECOND_MS;
 /** The whole attempt, DNS included. */
 export const DEADLINE_MS = 15 * SECOND_MS;
 export const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+/** One look-up, and the question to the resolver itself after one has failed. */
+export const DNS_TIMEOUT_MS = 5 * SECOND_MS;
+export const DNS_PROBE_MS = 2 * SECOND_MS;
+/** How long creating an endpoint waits for DNS before it leaves the answer to the first attempt. */
+export const DNS_CHECK_MS = 3 * SECOND_MS;
+/** Shorter than the idle time-out of common servers (5 s and up), so that we close an idle connection first. */
+export const KEEP_ALIVE_MS = 4 * SECOND_MS;
+/** Connection pools: one per origin and judged address. */
+export const MAX_POOLS = 1_024;
+export const POOL_IDLE_MS = 60 * SECOND_MS;
 export const MAX_RESPONSE_BYTES = 4_096;
 export const MAX_ATTEMPTS = 13;
 export const MAX_DELAY_S = 86_400;
@@ -86,6 +96,7 @@ export const MAX_JSON_DEPTH = 64;
 invariant(VISIBILITY_MS > DEADLINE_MS + COMMIT_SLACK_MS, "J3");
 invariant(HANDOVER_AFTER_MS < VISIBILITY_MS, "J1");
 invariant(CONNECT_TIMEOUT_MS < DEADLINE_MS, "D4");
+invariant(DNS_TIMEOUT_MS + DNS_PROBE_MS + CONNECT_TIMEOUT_MS < DEADLINE_MS, "D4");
 invariant(HEARTBEAT_EVERY_MS * 3 < HEARTBEAT_DEAD_AFTER_MS, "J3");
 invariant(MAX_CHUNK_BYTES < MAX_VALUE_BYTES, "O3");
 invariant(MAX_ENVELOPE_BYTES < MAX_COMMIT_BYTES, "O1");
