@@ -36,10 +36,10 @@ export interface Combined {
   /** Rows of its own: keys that no unit writes or checks. */
   writes: Write[];
   /**
-   * Called once: `true` when the commit was written, before its units settle; `false` when it was not, or when that is
-   * unknown. After a split `combine` is called anew for each part. Must not throw.
+   * Called once: the commit's versionstamp when it was written, before its units settle; null when it was not, or when
+   * that is unknown. After a split `combine` is called anew for each part. Must not throw.
    */
-  settled?(ok: boolean): void;
+  settled?(versionstamp: string | null): void;
 }
 
 export interface CommitterOptions {
@@ -132,13 +132,13 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
       }
       versionstamp = await batch.commit();
     } catch (error) {
-      combined?.settled?.(false);
+      combined?.settled?.(null);
       // Refused for its size before anything was written: the parts may pass.
       if (refused(error) && batch.entries.length > 1) return split(batch);
       for (const entry of batch.entries) entry.reject(error);
       return;
     }
-    combined?.settled?.(versionstamp !== null);
+    combined?.settled?.(versionstamp);
     if (versionstamp !== null) {
       for (const entry of batch.entries) entry.resolve({ ok: true, versionstamp });
     } else if (batch.entries.length === 1) batch.entries[0]!.resolve({ ok: false });

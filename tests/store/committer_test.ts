@@ -211,7 +211,7 @@ Deno.test("D4: a commit that throws rejects its units, is not repeated, and the 
     const settled: boolean[] = [];
     const committer = makeCommitter(port, {
       maxInFlight: 1,
-      combine: () => ({ writes: [], settled: (ok) => settled.push(ok) }),
+      combine: () => ({ writes: [], settled: (versionstamp) => settled.push(versionstamp !== null) }),
     });
     const results = await Promise.allSettled([
       committer.commit({ ...set("a"), carry: ["a"] }),
@@ -232,7 +232,7 @@ Deno.test("committer: combine gets the carried items of each commit once it is w
       maxInFlight: 1,
       combine: (carried) => ({
         writes: [{ op: "set", key: ["job", row++], value: carried }],
-        settled: (ok) => log.push([carried as string[], ok]),
+        settled: (versionstamp) => log.push([carried as string[], versionstamp !== null]),
       }),
     });
     const all = await Promise.all(

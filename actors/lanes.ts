@@ -1,0 +1,130 @@
+/**
+ * Concurrency: at most `maxInFlight` attempts in the isolate, `maxPerEndpoint` an endpoint, each endpoint in a lane of its
+ * own, served in turn, so that a slow endpoint delays no other (DESIGN §5, "Fair").
+ */
+import type { EndpointId } from "../lib/ids.ts";
+import { MINUTE_MS } from "../lib/limits.ts";
+
+export interface LaneLimits {
+  maxInFlight: number;
+  maxPerEndpoint: number;
+  /** How many may wait in memory behind those of one endpoint. */
+  maxWaitingPerEndpoint: number;
+}
+
+interface Lane<W> {
+  waiting: W[];
+  inFlight: number;
+  /** Smoothed duration of an attempt, ms. */
+  durationMs: number;
+  /** Until when deferred work is spread already, Unix ms. */
+  horizon: number;
+}
+
+export class Lanes<W> {
+  /** In memory: waiting and in flight. */
+  size = 0;
+  #inFlight = 0;
+  #lanes = new Map<EndpointId, Lane<W>>();
+  /** Lanes that could start something, in turn. */
+  #ready: EndpointId[] = [];
+  #queued = new Set<EndpointId>();
+
+  constructor(
+    readonly limits: LaneLimits,
+    readonly now: () => number,
+    /** Runs one attempt; never rejects. */
+    readonly run: (work: W) => Promise<void>,
+    /** Called when something ended. */
+    readonly freed: () => void,
+  ) {}
+
+  push(endpoint: EndpointId, work: W): void {
+    this.size++;
+    this.#lane(endpoint).waiting.push(work);
+    this.#mark(endpoint);
+    this.#start();
+  }
+
+  /** How many more this endpoint takes now. */
+  room(endpoint: EndpointId): number {
+    const { maxPerEndpoint, maxWaitingPerEndpoint } = this.limits;
+    const lane = this.#lanes.get(endpoint);
+    return maxPerEndpoint + maxWaitingPerEndpoint -
+      (lane === undefined ? 0 : lane.waiting.length + lane.inFlight);
+  }
+
+  /** When `count` works of a full lane are likely to find room: spread at the lane's own pace, at most a minute ahead. */
+  later(endpoint: EndpointId, count: number): number {
+    const lane = this.#lane(endpoint);
+    const now = this.now();
+    const step = Math.max(1, lane.durationMs) * count / this.limits.maxPerEndpoint;
+    lane.horizon = Math.min(Math.max(lane.horizon, now + 500) + step, now + MINUTE_MS);
+    return Math.ceil(lane.horizon);
+  }
+
+  /** Takes out what has not started; the caller writes it down or settles it. */
+  remove(work: W, endpoint: EndpointId): boolean {
+    const lane = this.#lanes.get(endpoint);
+    const index = lane?.waiting.indexOf(work) ?? -1;
+    if (index < 0) return false;
+    lane!.waiting.splice(index, 1);
+    this.size--;
+    return true;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  #lane(endpoint: EndpointId): Lane<W> {
+    let lane = this.#lanes.get(endpoint);
+    if (lane === undefined) {
+      if (this.#lanes.size > 50_000) this.#forgetIdle();
+      this.#lanes.set(endpoint, lane = { waiting: [], inFlight: 0, durationMs: 20, horizon: 0 });
+    }
+    return lane;
+  }
+
+  #forgetIdle(): void {
+    for (const [endpoint, lane] of this.#lanes) {
+      if (lane.waiting.length + lane.inFlight === 0 && lane.horizon < this.now()) {
+        this.#lanes.delete(endpoint);
+      }
+    }
+  }
+
+  #mark(endpoint: EndpointId): void {
+    if (this.#queued.has(endpoint)) return;
+    this.#queued.add(endpoint);
+    this.#ready.push(endpoint);
+  }
+
+  #start(): void {
+    while (this.#inFlight < this.limits.maxInFlight && this.#ready.length > 0) {
+      const endpoint = this.#ready.shift()!;
+      this.#queued.delete(endpoint);
+      const lane = this.#lanes.get(endpoint);
+      if (lane === undefined || lane.waiting.length === 0 || lane.inFlight >= this.limits.maxPerEndpoint) {
+        continue;
+      }
+      const work = lane.waiting.shift()!;
+      if (lane.waiting.length > 0) this.#mark(endpoint);
+      void this.#runOne(endpoint, lane, work);
+    }
+  }
+
+  async #runOne(endpoint: EndpointId, lane: Lane<W>, work: W): Promise<void> {
+    lane.inFlight++;
+    this.#inFlight++;
+    const began = this.now();
+    await this.run(work);
+    lane.durationMs += (this.now() - began - lane.durationMs) / 8;
+    lane.inFlight--;
+    this.#inFlight--;
+    this.size--;
+    if (lane.waiting.length > 0) this.#mark(endpoint);
+    this.#start();
+    this.freed();
+  }
+}

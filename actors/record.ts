@@ -1,0 +1,138 @@
+/**
+ * Stage 3, record: what was settled since the last commit → ONE commit { attempt rows + pair state + endpoint health + job
+ * rows done + Deliver rows for what goes on, or dead } ("Delivering an attempt", steps 5 to 7). One flush at a time, so a
+ * flush holds whatever ended during the one before.
+ * Invariants: J1, J2 (a row leaves only with its results), D1 (only the holder of the claim records, checked).
+ */
+import type { EndpointId } from "../lib/ids.ts";
+import { HANDOVER_AFTER_MS } from "../lib/limits.ts";
+import type { Committer } from "../lib/edge/committer.ts";
+import type { Kv } from "../lib/edge/kv.ts";
+import type { Jobs } from "../lib/edge/jobs.ts";
+import { HealthBook } from "./health_book.ts";
+import type { Lanes } from "./lanes.ts";
+import { RecordBatch, type RecordDeps } from "./record_batch.ts";
+import type { Held, Settlement, Work } from "./work.ts";
+
+export interface RecorderDeps extends RecordDeps {
+  kv: Kv;
+  committer: Committer;
+  jobs: Jobs;
+  lanes(): Lanes<Work>;
+  /** A row for later was written. */
+  noteDue(due: number): void;
+  /** A job of this isolate's was written claimed: it is held from now on. */
+  adopt(held: Held): void;
+  /** A job left this isolate: closed, lost or given up. */
+  released(held: Held): void;
+  /** Called for each recorded settlement, after its commit. */
+  recorded(settlement: Settlement, dead: boolean): void;
+  failed(what: string, error: unknown): void;
+}
+
+export class Recorder {
+  #dirty = new Set<Held>();
+  #running: Promise<void> | null = null;
+  #health: HealthBook;
+
+  constructor(readonly d: RecorderDeps) {
+    this.#health = new HealthBook(d.kv);
+  }
+
+  /** A work ended. Its held job is recorded in the next flush. */
+  settle(settlement: Settlement): void {
+    const { held } = settlement.work;
+    if (!held.open.delete(settlement.work)) return; // the claim was lost meanwhile: somebody else answers for it
+    held.settled.push(settlement);
+    this.touch(held);
+  }
+
+  /** Something about the held job has to be written: results, its close, or the handover of what is open. */
+  touch(held: Held): void {
+    this.#dirty.add(held);
+    this.#running ??= this.#run();
+  }
+
+  /** Forgets a job whose claim is gone. What is still under way for it is not recorded. */
+  lose(held: Held): void {
+    this.#dirty.delete(held);
+    held.open.clear();
+    held.settled = [];
+    this.d.released(held);
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running !== null) await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    await undefined; // whatever ends in this tick shares the flush
+    while (this.#dirty.size > 0) await this.#flush();
+    this.#running = null;
+  }
+
+  async #flush(): Promise<void> {
+    const batch = new RecordBatch(this.d);
+    for (const held of this.#dirty) {
+      if (batch.full) break;
+      this.#dirty.delete(held);
+      batch.take(held, this.#overdue(held) ? this.d.lanes() : null);
+      if (held.settled.length > 0) this.#dirty.add(held);
+    }
+    try {
+      for (let tries = 0; !batch.empty; tries++) {
+        await this.#health.load(batch.endpoints());
+        const unit = await batch.build(this.#health);
+        const settled = await this.d.committer.commit(unit);
+        if (settled.ok) return this.#committed(batch, settled.versionstamp);
+        await this.#checkAgain(batch, tries);
+      }
+    } catch (error) {
+      // Whether it was committed is unknown: the rows, or the claims that run out, tell whoever looks next.
+      this.d.failed("record", error);
+      batch.undo();
+      this.#health.forget(batch.endpoints());
+      for (const held of batch.helds()) this.lose(held);
+    }
+  }
+
+  #overdue(held: Held): boolean {
+    return held.job.kind === "fanout" && !held.opening && held.open.size > 0 &&
+      this.d.now() - held.takenAt >= HANDOVER_AFTER_MS;
+  }
+
+  #committed(batch: RecordBatch, versionstamp: string): void {
+    this.#health.keep(versionstamp);
+    for (const due of batch.dues) this.d.noteDue(due);
+    for (const { from, to } of batch.moved) {
+      to.versionstamp = versionstamp;
+      this.d.adopt(to);
+      for (const work of to.open) {
+        work.held = to;
+        if (from.open.delete(work)) continue;
+        to.open.delete(work); // it ended during the commit
+        const index = from.settled.findIndex((settlement) => settlement.work === work);
+        to.settled.push(...from.settled.splice(index, 1));
+        this.touch(to);
+      }
+    }
+    for (const held of batch.closed) {
+      this.#dirty.delete(held);
+      this.d.released(held);
+    }
+    for (const { settlement, dead } of batch.results()) this.d.recorded(settlement, dead);
+  }
+
+  /** A check failed: find out which claims are lost and which states were read too early, and build once more. */
+  async #checkAgain(batch: RecordBatch, tries: number): Promise<void> {
+    batch.undo();
+    this.#health.forget(batch.endpoints());
+    for (const held of await batch.lost(this.d.kv)) this.lose(held);
+    if (tries > 8) throw new Error("others keep changing the same rows");
+  }
+
+  /** Endpoints whose health was reset by a request of this isolate. */
+  forgetHealth(endpoint: EndpointId): void {
+    this.#health.forget([endpoint]);
+  }
+}

@@ -1,0 +1,341 @@
+/** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
+import { invariant, unreachable } from "../lib/errors.ts";
+import type { EndpointId, EventKey, Ids } from "../lib/ids.ts";
+import {
+  type AttemptRow,
+  type DeliverItem,
+  type DeliverJob,
+  type EndpointRow,
+  type HealthRow,
+  type Job,
+  keys,
+  type PairRow,
+} from "../lib/keys.ts";
+import {
+  FANOUT_BACKOFF_MAX_MS,
+  FANOUT_BACKOFF_MIN_MS,
+  MAX_ATTEMPTS,
+  MAX_ITEMS_PER_JOB,
+  MAX_JOB_THROWS,
+} from "../lib/limits.ts";
+import type { Unit } from "../lib/edge/committer.ts";
+import type { Check, Kv, Write } from "../lib/edge/kv.ts";
+import { dueOf, type Jobs } from "../lib/edge/jobs.ts";
+import type { JobId } from "../lib/ids.ts";
+import { getAll, type StoredEvent } from "./event_store.ts";
+import type { HealthBook } from "./health_book.ts";
+import { disable, judge, observe } from "./health.ts";
+import type { Lanes } from "./lanes.ts";
+import { type Held, hold, type Settlement, type Work } from "./work.ts";
+
+export interface RecordDeps {
+  kv: Kv;
+  jobs: Jobs;
+  now(): number;
+  ids: Ids;
+  hashKey: Uint8Array;
+  /** When the attempt after the k-th failure of a run comes, ms from now; null after the last. */
+  nextDelayMs(k: number, retryAfterMs?: number): number | null;
+  /** An endpoint was disabled, with `reason`. */
+  disabled(endpoint: EndpointRow, reason: "gone" | "failing"): void;
+}
+
+/** Far below the commit's limits, so that a flush shares its commit with appends. */
+const MAX_SETTLEMENTS = 250;
+const MAX_CHECKED = 70;
+/** Items whose due times lie this close become one job. */
+const SAME_DUE_MS = 100;
+
+export class RecordBatch {
+  dues: number[] = [];
+  moved: { from: Held; to: Held }[] = [];
+  closed: Held[] = [];
+  #taken: { held: Held; settlements: Settlement[]; handover: Work[] | null; close: boolean }[] = [];
+  #results: { settlement: Settlement; dead: boolean }[] = [];
+  #undo: (() => void)[] = [];
+  #count = 0;
+  #checked = 0;
+
+  constructor(readonly d: RecordDeps) {}
+
+  get full(): boolean {
+    return this.#count >= MAX_SETTLEMENTS || this.#checked >= MAX_CHECKED;
+  }
+
+  get empty(): boolean {
+    return this.#taken.length === 0;
+  }
+
+  /** Takes what is settled of a job. With `lanes`, what is still open of it is handed over to Deliver rows of its own. */
+  take(held: Held, lanes: Lanes<Work> | null): void {
+    let count = 0;
+    while (count < held.settled.length && !this.full) {
+      const { work } = held.settled[count++]!;
+      this.#count++;
+      this.#checked += work.pair === null ? 0.25 : 1.25; // its endpoint's health may want a check too
+    }
+    const settlements = held.settled.splice(0, count);
+    this.#checked++;
+    const close = !held.opening && held.open.size === 0 && held.settled.length === 0;
+    const handover = lanes === null || held.settled.length > 0 ? null : [...held.open];
+    if (handover !== null) {
+      for (const work of handover) {
+        if (work.started || !lanes!.remove(work, work.target.row.id)) continue;
+        held.open.delete(work);
+        settlements.push({ kind: "later", work, due: lanes!.later(work.target.row.id, 1) });
+      }
+    }
+    const left = handover?.filter((work) => held.open.has(work)) ?? null;
+    if (settlements.length === 0 && !close && left === null) return;
+    this.#taken.push({ held, settlements, handover: left, close });
+  }
+
+  helds(): Held[] {
+    return this.#taken.map(({ held }) => held);
+  }
+
+  results(): { settlement: Settlement; dead: boolean }[] {
+    return this.#results;
+  }
+
+  /** Endpoints whose health the batch touches. */
+  endpoints(): Set<EndpointId> {
+    const endpoints = new Set<EndpointId>();
+    for (const { settlements } of this.#taken) {
+      for (const { kind, work } of settlements) {
+        if (kind === "succeeded" || kind === "failed") endpoints.add(work.target.row.id);
+      }
+    }
+    return endpoints;
+  }
+
+  /** The unit for what was taken. May be called again after a check failed. */
+  async build(book: HealthBook): Promise<Unit> {
+    this.dues = [], this.moved = [], this.closed = [], this.#results = [], this.#undo = [];
+    const checks: Check[] = [], writes: Write[] = [], carry: StoredEvent[] = [];
+    const health = new Map<EndpointId, HealthRow>();
+    const later = new Map<string, { due: number; items: DeliverItem[]; endpoint: EndpointId }>();
+    const postpone = (work: Work, item: DeliverItem, due: number) => {
+      const endpoint = work.target.row.id, name = `${endpoint} ${Math.floor(due / SAME_DUE_MS)}`;
+      let group = later.get(name);
+      if (group === undefined || group.items.length === MAX_ITEMS_PER_JOB) {
+        if (group !== undefined) this.#writeJob(deliverJob(endpoint, group.items), group.due, writes);
+        later.set(name, group = { due, items: [], endpoint });
+      }
+      group.items.push(item);
+      group.due = Math.max(group.due, due);
+    };
+
+    for (const { held, settlements, handover, close } of this.#taken) {
+      checks.push({ key: held.key, versionstamp: held.versionstamp });
+      for (const settlement of settlements) {
+        const { work } = settlement;
+        if (work.pair !== null && recorded(settlement)) {
+          const key = keys.pair(work.target.row.id, work.item.event);
+          checks.push({ key, versionstamp: work.pair.versionstamp });
+        }
+        switch (settlement.kind) {
+          case "succeeded":
+          case "failed":
+          case "dead":
+            await this.#attempted(settlement, { checks, writes, carry, health, book, postpone });
+            break;
+          case "parked": {
+            const job = deliverJob(work.target.row.id, [work.item]);
+            const key = keys.parked(work.target.partner!, this.d.ids.ulid() as JobId);
+            writes.push({ op: "set", key, value: job });
+            break;
+          }
+          case "later":
+            postpone(work, work.item, settlement.due);
+            break;
+          case "nothing":
+            break;
+          default:
+            unreachable(settlement);
+        }
+      }
+      if (handover !== null && handover.length > 0) this.#handOver(held, handover, writes);
+      if (close || handover !== null) this.#close(held, writes);
+    }
+    for (const { endpoint, items, due } of later.values()) {
+      this.#writeJob(deliverJob(endpoint, items), due, writes);
+    }
+    const rows = book.write(health);
+    return { checks: [...checks, ...rows.checks], writes: [...writes, ...rows.writes], carry };
+  }
+
+  /** Takes back the doorbells of a build that was not committed. */
+  undo(): void {
+    for (const undo of this.#undo) undo();
+  }
+
+  /** After a failed check: reads again; drops what another run recorded; returns the jobs whose claim is lost. */
+  async lost(kv: Kv): Promise<Held[]> {
+    const rows = await getAll(kv, this.#taken.map(({ held }) => held.key));
+    const lost = this.#taken.filter(({ held }, i) => rows[i]!.versionstamp !== held.versionstamp).map((
+      { held },
+    ) => held);
+    this.#taken = this.#taken.filter(({ held }) => !lost.includes(held));
+    const works = this.#taken.flatMap(({ settlements }) => settlements.map(({ work }) => work)).filter((
+      work,
+    ) => work.pair);
+    const pairs = await getAll<PairRow>(
+      kv,
+      works.map((work) => keys.pair(work.target.row.id, work.item.event)),
+    );
+    works.forEach((work, i) => work.pair = { row: pairs[i]!.value, versionstamp: pairs[i]!.versionstamp });
+    for (const taken of this.#taken) {
+      taken.settlements = taken.settlements.map((settlement) => {
+        const { item, pair } = settlement.work;
+        const superseded = pair?.row && (item.attempt <= pair.row.attempt || item.first < pair.row.first);
+        return superseded && recorded(settlement) ? { kind: "nothing", work: settlement.work } : settlement;
+      });
+    }
+    return lost;
+  }
+
+  async #attempted(
+    settlement: Settlement & { kind: "succeeded" | "failed" | "dead" },
+    b: {
+      checks: Check[];
+      writes: Write[];
+      carry: StoredEvent[];
+      health: Map<EndpointId, HealthRow>;
+      book: HealthBook;
+      postpone(work: Work, item: DeliverItem, due: number): void;
+    },
+  ): Promise<void> {
+    const { work, at } = settlement;
+    const { item, target, event } = work;
+    const endpoint = target.row.id;
+    const retryAfter = settlement.kind === "failed" ? settlement.retryAfterMs : undefined;
+    const k = item.attempt - item.first + 1;
+    invariant(k >= 1 && k <= MAX_ATTEMPTS, "D1");
+    const delay = settlement.kind === "failed" ? this.d.nextDelayMs(k, retryAfter) : null;
+    const next = delay === null ? null : this.d.now() + delay;
+    const dead = settlement.kind === "dead" || (settlement.kind === "failed" && next === null);
+    const row: AttemptRow = {
+      id: this.d.ids.next("delivery"),
+      event: item.event,
+      event_id: item.id,
+      event_type: item.type,
+      tenant_id: event === null ? target.row.tenant_id : event.tenant,
+      attempt: item.attempt,
+      first_attempt: item.first,
+      status: dead ? "dead" : settlement.kind === "succeeded" ? "succeeded" : "failed",
+      http_status: settlement.kind === "dead" ? null : settlement.httpStatus,
+      error: settlement.kind === "succeeded" ? null : settlement.error,
+      duration_ms: settlement.kind === "dead" ? 0 : Math.round(settlement.durationMs),
+      next_attempt_at: next,
+      created_at: at,
+    };
+    const before = work.pair?.row ?? null;
+    const pair: PairRow = {
+      status: row.status,
+      attempt: item.attempt,
+      first: item.first,
+      succeeded: row.status === "succeeded" || (before?.succeeded ?? false),
+      ids: [...before?.ids ?? [], row.id],
+    };
+    b.writes.push(
+      { op: "set", key: keys.attempt(endpoint, row.id), value: row },
+      { op: "set", key: keys.pair(endpoint, item.event), value: pair },
+    );
+    this.#results.push({ settlement, dead: dead && settlement.kind === "failed" });
+    if (next !== null) b.postpone(work, { ...item, attempt: item.attempt + 1 }, next);
+    if (settlement.kind === "dead") return;
+    const health = observe(b.health.get(endpoint) ?? b.book.of(endpoint), settlement);
+    b.health.set(endpoint, health);
+    const reason = judge(health, settlement, this.d.now());
+    if (reason !== null) await this.#disable(work, reason, row, b);
+  }
+
+  /** Disables the endpoint in this commit, unless it is already, here or in the store. */
+  async #disable(
+    work: Work,
+    reason: "gone" | "failing",
+    trigger: AttemptRow,
+    b: { checks: Check[]; writes: Write[]; carry: StoredEvent[] },
+  ): Promise<void> {
+    const key = keys.endpoint(work.target.row.id);
+    if (b.writes.some((write) => write.op === "set" && write.key[0] === key[0] && write.key[1] === key[1])) {
+      return;
+    }
+    const { value, versionstamp } = await this.d.kv.get<EndpointRow>(key);
+    if (value === null || !value.enabled || value.deleted_at !== null) return;
+    b.checks.push({ key, versionstamp });
+    const cause = { createdAt: trigger.created_at, event: trigger.event_id, attempt: trigger.attempt };
+    const { writes, event, row } = disable({ ...work.target, row: value }, reason, cause, this.d);
+    b.writes.push(...writes);
+    b.carry.push(event);
+    this.d.disabled(row, reason);
+  }
+
+  /** Open attempts get claimed Deliver rows of their own, so that a slow endpoint holds up no Fanout job. */
+  #handOver(held: Held, works: Work[], writes: Write[]): void {
+    const groups = new Map<EndpointId, Work[][]>();
+    for (const work of works) {
+      const lists = groups.get(work.target.row.id) ?? [[]];
+      if (lists.at(-1)!.length === MAX_ITEMS_PER_JOB) lists.push([]);
+      lists.at(-1)!.push(work);
+      groups.set(work.target.row.id, lists);
+    }
+    for (const [endpoint, lists] of groups) {
+      for (const list of lists) {
+        const job = this.d.jobs.writeClaimed(deliverJob(endpoint, list.map((work) => work.item)));
+        writes.push(...job.writes);
+        this.#undo.push(job.undo);
+        const claim = {
+          key: job.row.key,
+          versionstamp: "",
+          until: job.row.due,
+          job: job.row.job as DeliverJob,
+        };
+        const to: Held = { ...hold(claim, held.takenAt), opening: false, open: new Set(list) };
+        this.moved.push({ from: held, to });
+      }
+    }
+  }
+
+  #close(held: Held, writes: Write[]): void {
+    writes.push({ op: "delete", key: held.key });
+    for (const event of held.platform) writes.push({ op: "delete", key: keys.platformPending(event) });
+    for (const { event, throws } of held.again) this.#again(event, throws, writes);
+    this.closed.push(held);
+  }
+
+  /** Back-off of an event whose fan-out threw: 30 s doubling to 5 min; after 13 throws the dead-letter list. */
+  #again(event: EventKey, throws: number, writes: Write[]): void {
+    const job: Job = { v: 1, kind: "fanout", events: [event], throws };
+    if (throws >= MAX_JOB_THROWS) {
+      const id = this.d.ids.next("deadLetter");
+      writes.push({
+        op: "set",
+        key: keys.deadLetter(id),
+        value: { id, job, error: "fan_out_failed", created_at: this.d.now() },
+      });
+    } else {
+      const backoff = Math.min(FANOUT_BACKOFF_MIN_MS * 2 ** (throws - 1), FANOUT_BACKOFF_MAX_MS);
+      this.#writeJob(job, this.d.now() + backoff, writes);
+    }
+  }
+
+  #writeJob(job: Job, due: number, writes: Write[]): void {
+    const written = this.d.jobs.write(job, due);
+    writes.push(...written.writes);
+    this.#undo.push(written.undo);
+    this.dues.push(dueOf(written.row.key));
+  }
+}
+
+const deliverJob = (endpoint: EndpointId, items: DeliverItem[]): DeliverJob => ({
+  v: 1,
+  kind: "deliver",
+  endpoint,
+  items,
+});
+
+/** Whether the settlement writes an attempt row. */
+const recorded = ({ kind }: Settlement): boolean =>
+  kind === "succeeded" || kind === "failed" || kind === "dead";

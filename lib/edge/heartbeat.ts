@@ -1,0 +1,100 @@
+/**
+ * Signs of life ("Crash", DESIGN §5): each instance writes a row every second; jobs claimed by one whose row is over 5 s old
+ * are due again at once, so that a kill -9 costs seconds, not the visibility.
+ */
+import { type Job, keys } from "../keys.ts";
+import { HEARTBEAT_DEAD_AFTER_MS, HEARTBEAT_EVERY_MS, VISIBILITY_MS } from "../limits.ts";
+import type { Committer } from "./committer.ts";
+import type { Jobs } from "./jobs.ts";
+import type { Kv } from "./kv.ts";
+import type { TimerId, Timers } from "./ports.ts";
+
+export interface HeartbeatDeps {
+  kv: Kv;
+  committer: Committer;
+  jobs: Jobs;
+  now(): number;
+  timers: Timers;
+  /** Rows became due. */
+  freed(count: number): void;
+  failed(what: string, error: unknown): void;
+}
+
+export class Heartbeat {
+  #timer: TimerId | null = null;
+  #stopped = false;
+  #beating: Promise<void> = Promise.resolve();
+  readonly #startedAt: number;
+
+  constructor(readonly d: HeartbeatDeps) {
+    this.#startedAt = d.now();
+  }
+
+  /** Writes the first row, before anything is claimed in this instance's name. */
+  async start(): Promise<void> {
+    await this.#write();
+    this.#arm();
+  }
+
+  /** Removes the row: what is still claimed is then free for others. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) this.d.timers.cancel(this.#timer);
+    await this.#beating;
+    const key = keys.heartbeat(this.d.jobs.instance);
+    await this.d.committer.commit({ checks: [], writes: [{ op: "delete", key }] });
+  }
+
+  /** Frees the claims of instances that show no sign of life. */
+  async recover(): Promise<void> {
+    const beats: Deno.KvEntry<{ at: number }>[] = [];
+    for await (const row of this.d.kv.list<{ at: number }>({ prefix: keys.heartbeats() })) beats.push(row);
+    for (const beat of beats) {
+      const instance = beat.key[1] as string;
+      if (instance === this.d.jobs.instance || this.d.now() - beat.value.at <= HEARTBEAT_DEAD_AFTER_MS) {
+        continue;
+      }
+      const freed = await this.#free(instance);
+      await this.d.committer.commit({
+        checks: [{ key: beat.key, versionstamp: beat.versionstamp }],
+        writes: [{ op: "delete", key: beat.key }],
+      });
+      this.d.freed(freed);
+    }
+  }
+
+  async #free(instance: string): Promise<number> {
+    const now = this.d.now();
+    let freed = 0;
+    for (let shard = 0; shard < this.d.jobs.shards; shard++) {
+      const [start, end] = [now, now + VISIBILITY_MS + 1].map((due) => [...keys.jobsOfShard(shard), due]);
+      const commits: Promise<unknown>[] = [];
+      for await (const row of this.d.kv.list<Job>({ start: start!, end: end! })) {
+        if (row.value.by !== instance) continue;
+        const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+        const { writes } = this.d.jobs.write(row.value, now);
+        commits.push(
+          this.d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] }),
+        );
+        freed++;
+      }
+      await Promise.all(commits);
+    }
+    return freed;
+  }
+
+  #arm(): void {
+    this.#timer = this.d.timers.after(HEARTBEAT_EVERY_MS, () => {
+      this.#beating = this.#write().then(() => this.recover()).catch((error) =>
+        this.d.failed("heartbeat", error)
+      )
+        .finally(() => this.#stopped || this.#arm());
+    });
+  }
+
+  async #write(): Promise<void> {
+    const value = { at: this.d.now(), started_at: this.#startedAt };
+    const key = keys.heartbeat(this.d.jobs.instance);
+    await this.d.committer.commit({ checks: [], writes: [{ op: "set", key, value }] });
+  }
+}

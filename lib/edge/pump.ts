@@ -1,0 +1,154 @@
+/**
+ * The pump: takes due job rows shard by shard, claims as many as can start at once, and sleeps until the next due time or a
+ * poke. It does not know what a job does. Invariant J3: a claim is a moved due time; a lost claim is skipped.
+ */
+import type { Job } from "../keys.ts";
+import { MINUTE_MS } from "../limits.ts";
+import type { Committer } from "./committer.ts";
+import { type Claim, dueOf, headOfShard, type Jobs } from "./jobs.ts";
+import type { Kv } from "./kv.ts";
+import type { TimerId, Timers } from "./ports.ts";
+
+/** What the pump may do with a due row: start it, leave it where it is, or move it to a later time (no room for it). */
+export type Admission = "start" | "full" | { later: number };
+
+export interface PumpDeps {
+  kv: Kv;
+  committer: Committer;
+  jobs: Jobs;
+  now(): number;
+  timers: Timers;
+  /** Asked for each due row, in due order. `start` reserves the room, given back by `take` or `refuse`. */
+  admit(job: Job): Admission;
+  take(claim: Claim): void;
+  /** An admitted row could not be claimed. */
+  refuse(job: Job): void;
+  failed(what: string, error: unknown): void;
+}
+
+const PAGE = 64;
+
+export class Pump {
+  #running = false;
+  #again = false;
+  #stopped = true;
+  #timer: TimerId | null = null;
+  #timerDue = Infinity;
+  #turn = 0;
+  #done: Promise<void> = Promise.resolve();
+
+  constructor(readonly d: PumpDeps) {}
+
+  start(): void {
+    this.#stopped = false;
+    this.poke();
+  }
+
+  /** Ends claiming; resolves when no claim is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#timer !== null) this.d.timers.cancel(this.#timer);
+    this.#timer = null;
+    await this.#done;
+  }
+
+  /** Something may be due: look. */
+  poke(): void {
+    if (this.#stopped) return;
+    this.#again = true;
+    if (!this.#running) this.#done = this.#run();
+  }
+
+  /** A row due at `due` was written: be awake then. */
+  noteDue(due: number): void {
+    if (this.#stopped || due >= this.#timerDue) return;
+    if (this.#timer !== null) this.d.timers.cancel(this.#timer);
+    this.#timerDue = due;
+    this.#timer = this.d.timers.after(Math.max(0, due - this.d.now()), () => {
+      this.#timer = null;
+      this.#timerDue = Infinity;
+      this.poke();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        await this.#round();
+      } catch (error) {
+        this.d.failed("pump", error);
+        this.noteDue(this.d.now() + 1_000); // the store answers no reads: look again soon
+      }
+    }
+    this.#running = false;
+  }
+
+  /** One look at every shard, from another one each time, so that none is starved. */
+  async #round(): Promise<void> {
+    const { shards } = this.d.jobs;
+    const first = this.#turn++;
+    let next = this.d.now() + MINUTE_MS;
+    for (let i = 0; i < shards && !this.#stopped; i++) {
+      next = Math.min(next, await this.#shard((first + i) % shards));
+    }
+    this.noteDue(next);
+  }
+
+  /** Takes what is due in a shard; returns when to look again. */
+  async #shard(shard: number): Promise<number> {
+    for (;;) {
+      const rows = await headOfShard(this.d.kv, shard, PAGE);
+      const claims: Promise<void>[] = [];
+      let next = Infinity, full = false;
+      for (const row of rows) {
+        const due = dueOf(row.key);
+        if (due > this.d.now()) {
+          next = due;
+          break;
+        }
+        const admission = this.d.admit(row.value);
+        full = admission === "full";
+        if (full) break; // whoever frees room pokes
+        claims.push(
+          admission === "start"
+            ? this.#claim(row)
+            : this.#postpone(row, (admission as { later: number }).later),
+        );
+      }
+      await Promise.all(claims);
+      if (full || next < Infinity || rows.length < PAGE || this.#stopped) return next;
+    }
+  }
+
+  async #claim(row: Deno.KvEntry<Job>): Promise<void> {
+    const claimed = this.d.jobs.writeClaimed(row.value);
+    const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+    try {
+      const settled = await this.d.committer.commit({
+        checks,
+        writes: [{ op: "delete", key: row.key }, ...claimed.writes],
+      });
+      if (settled.ok) {
+        const { key, due, job } = claimed.row;
+        return this.d.take({ key, versionstamp: settled.versionstamp, until: due, job });
+      }
+      claimed.undo();
+    } catch (error) {
+      this.d.failed("claim", error); // it may be claimed: it comes back when the claim runs out
+    }
+    this.d.refuse(row.value);
+  }
+
+  async #postpone(row: Deno.KvEntry<Job>, due: number): Promise<void> {
+    const later = this.d.jobs.write(row.value, due);
+    const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+    const settled = await this.d.committer.commit({
+      checks,
+      writes: [{ op: "delete", key: row.key }, ...later.writes],
+    });
+    if (settled.ok) this.noteDue(due);
+    else later.undo();
+  }
+}
