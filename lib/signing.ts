@@ -1,0 +1,85 @@
+/**
+ * Standard Webhooks v1.0.0 ("Signing"): what is signed, the `webhook-signature` header, and the secret strings.
+ * Pure. `node:crypto` and not Web Crypto: it is synchronous, and 7 µs instead of 30 for a body of 1 KB.
+ */
+import { Buffer } from "node:buffer";
+import { createHmac, createPrivateKey, sign } from "node:crypto";
+
+export const SECRET_BYTES = 32;
+const SECRET_PREFIX = "whsec_";
+/** What Standard Webhooks allows a secret to have. */
+const MIN_SECRET_BYTES = 24;
+const MAX_SECRET_BYTES = 64;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** `whsec_` + standard base64 of the secret's bytes: shown once, on create and on rotate. */
+export function formatSecret(secret: Uint8Array): string {
+  return SECRET_PREFIX + Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength).toString("base64");
+}
+
+/** The 24 to 64 bytes of a `whsec_…` string, or null if it is none. */
+export function parseSecret(text: string): Uint8Array<ArrayBuffer> | null {
+  if (!text.startsWith(SECRET_PREFIX)) return null;
+  const encoded = text.slice(SECRET_PREFIX.length);
+  if (!BASE64.test(encoded)) return null;
+  const bytes = new Uint8Array(Buffer.from(encoded, "base64"));
+  if (bytes.length < MIN_SECRET_BYTES || bytes.length > MAX_SECRET_BYTES) return null;
+  return formatSecret(bytes) === text ? bytes : null;
+}
+
+/** `{webhook-id}.{webhook-timestamp}.{body}`, the document's `signed_content`. `timestamp` is Unix seconds. */
+export function signedContent(
+  webhookId: string,
+  timestamp: number,
+  body: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const head = new TextEncoder().encode(prefix(webhookId, timestamp));
+  const content = new Uint8Array(head.length + body.length);
+  content.set(head);
+  content.set(body, head.length);
+  return content;
+}
+
+/** `v1,` + base64 of HMAC-SHA256(secret, signed content). The body is hashed where it lies, not copied. */
+export function signV1(secret: Uint8Array, webhookId: string, timestamp: number, body: Uint8Array): string {
+  return "v1," +
+    createHmac("sha256", secret).update(prefix(webhookId, timestamp)).update(body).digest("base64");
+}
+
+/**
+ * The `webhook-signature` header. While a rotation overlaps (`previous` not null) it carries both signatures, the new
+ * secret's first, separated by one space.
+ */
+export function signatureHeader(
+  current: Uint8Array,
+  previous: Uint8Array | null,
+  webhookId: string,
+  timestamp: number,
+  body: Uint8Array,
+): string {
+  const first = signV1(current, webhookId, timestamp, body);
+  return previous === null ? first : `${first} ${signV1(previous, webhookId, timestamp, body)}`;
+}
+
+/** DER in front of an Ed25519 seed in PKCS #8 (RFC 8410). */
+const PKCS8_ED25519 = Buffer.from("302e020100300506032b657004220420", "hex");
+
+/**
+ * `v1a,` + base64 of the Ed25519 signature: Standard Webhooks' asymmetric scheme.
+ * @param privateKey `whsk_` + base64 of seed and public key (64 bytes). Throws `TypeError` if it is not that.
+ */
+export function signV1a(privateKey: string, webhookId: string, timestamp: number, body: Uint8Array): string {
+  const bytes = Buffer.from(privateKey.replace(/^whsk_/, ""), "base64");
+  if (!privateKey.startsWith("whsk_") || bytes.length !== 64) {
+    throw new TypeError("not a whsk_ key of 64 bytes");
+  }
+  const key = createPrivateKey({
+    key: Buffer.concat([PKCS8_ED25519, bytes.subarray(0, 32)]),
+    format: "der",
+    type: "pkcs8",
+  });
+  const signature = sign(null, signedContent(webhookId, timestamp, body), key);
+  return "v1a," + Buffer.from(signature).toString("base64");
+}
+
+const prefix = (webhookId: string, timestamp: number): string => `${webhookId}.${timestamp}.`;
