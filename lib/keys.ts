@@ -224,6 +224,8 @@ export const tenantRow = z.object({
   slug: z.string(),
   name: z.string(),
   policy,
+  /** Counts the changes of the policy; absent before the first. */
+  policy_version: z.int().positive().optional(),
   created_at: ms,
   updated_at: ms,
 });
@@ -379,6 +381,11 @@ export const keys = {
   ownerOf: (ownerId: string) => ["owner_of", ownerId],
   ownersOfTenant: (tenant: TenantId, kind: OwnerKind) => ["owners", tenant, kind],
   ownerOfTenant: (o: OwnerRef) => ["owners", o.tenant, o.kind, o.id],
+  /** Which address of which identity takes a tenant's mail for an address (lower case). */
+  mailAddress: (tenant: TenantId, address: string) => ["mail_address", tenant, address],
+  /** A mailbox with a former primary address to retire at a time (Unix ms): the sweep's index. Value: its `OwnerRef`. */
+  retireDue: (at: number, o: OwnerRef) => ["retire_due", at, o.tenant, o.id],
+  retireDues: () => ["retire_due"],
   eventType: (tenant: TenantId, name: string) => ["event_type", tenant, name],
   eventTypes: (tenant: TenantId) => ["event_type", tenant],
 

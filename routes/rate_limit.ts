@@ -3,7 +3,12 @@
  * address. The maps are bounded, and an address is only ever a map key: it is never logged or labelled.
  */
 import { ApiError } from "../lib/errors.ts";
-import { FAILED_AUTH_PER_MINUTE, MINUTE_MS, RATE_PER_MINUTE_KEY, RATE_PER_MINUTE_TENANT } from "../lib/limits.ts";
+import {
+  FAILED_AUTH_PER_MINUTE,
+  MINUTE_MS,
+  RATE_PER_MINUTE_KEY,
+  RATE_PER_MINUTE_TENANT,
+} from "../lib/limits.ts";
 
 const MAX_BUCKETS = 20_000;
 
@@ -24,8 +29,6 @@ export interface Left {
 export interface RateLimiter {
   /** Takes one token. Throws `rate_limited` (429) with `Retry-After` when there is none. */
   take(bucket: BucketName, id: string): Left;
-  /** Throws as `take` does when the bucket is empty, and takes nothing. */
-  peek(bucket: BucketName, id: string): void;
 }
 
 /** @param counted called with the bucket's name whenever a request is refused. */
@@ -73,10 +76,6 @@ export function makeRateLimiter(now: () => number, counted: (bucket: BucketName)
       if (bucket.tokens < 1) refuse(name, bucket.tokens);
       bucket.tokens -= 1;
       return { limit: PER_MINUTE[name], remaining: Math.floor(bucket.tokens) };
-    },
-    peek(name, id) {
-      const { tokens } = bucketOf(name, id);
-      if (tokens < 1) refuse(name, tokens);
     },
   };
 }

@@ -7,7 +7,11 @@ import type { Kv } from "../lib/edge/kv.ts";
 import type { Random, Timers } from "../lib/edge/ports.ts";
 import type { EndpointId, EventId, EventKey, Id, Ids, PartnerId } from "../lib/ids.ts";
 import type { AttemptRow, AttemptStatus, DeadLetter } from "../lib/keys.ts";
+import type { GuardedHttp } from "../lib/edge/http.ts";
+import type { Jobs } from "../lib/edge/jobs.ts";
+import type { Sealer } from "../lib/edge/seal.ts";
 import type { Owners } from "../actors/owner.ts";
+import type { KeyCache } from "./auth.ts";
 
 /** What the routes read of the configuration. */
 export interface RouteConfig {
@@ -47,16 +51,6 @@ export interface Metrics {
   render(): string;
 }
 
-/** Seals and opens signing secrets (reference §7). `aad` is the whole associated data. */
-export interface Sealer {
-  seal(plain: Uint8Array<ArrayBuffer>, aad: string): Promise<string>;
-  /** Rejects when the value does not open under any key with this associated data. */
-  open(sealed: string, aad: string): Promise<Uint8Array<ArrayBuffer>>;
-}
-
-/** The SSRF guard at create and update: URL rules and resolved answers (reference §6). `null`: the URL passes. */
-export type CheckUrl = (url: string) => Promise<{ rule: string } | null>;
-
 /** By ids, or by a window of `occurred_at` (half-open, Unix ms) with an optional state of the pair. */
 export type ReplayRequest =
   | { event_ids: EventId[] }
@@ -93,8 +87,13 @@ export interface Services {
   config: RouteConfig;
   log: Log;
   metrics: Metrics;
-  sealer: Sealer;
-  checkUrl: CheckUrl;
+  sealer: Pick<Sealer, "seal" | "open">;
+  /** Judges a URL at create and update (reference §6). */
+  guard: Pick<GuardedHttp, "check">;
   deliveries: Deliveries;
+  /** Writes the Fanout row of a platform event; `poke` wakes the pump once it is committed. */
+  jobs: Pick<Jobs, "write">;
+  poke(): void;
+  keyCache: KeyCache;
   ready(): Promise<ReadyCheck[]>;
 }

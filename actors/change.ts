@@ -1,0 +1,29 @@
+/** Optimistic changes of the control plane: read, build, commit under checks, and again when another was faster. */
+import { ApiError } from "../lib/errors.ts";
+import type { Committer, Unit } from "../lib/edge/committer.ts";
+
+const MAX_TRIES = 12;
+
+/** What a build hands to the committer, and what it answers once that is durable. `unit` null: nothing to write. */
+export interface Change<T> {
+  unit: Pick<Unit, "checks" | "writes"> | null;
+  result: T;
+}
+
+/**
+ * Runs `build` until its checks hold. It reads afresh each time and has no other effect; what it throws comes out.
+ * @throws ApiError 503 `unavailable` when others keep changing the same thing.
+ */
+export async function change<T>(committer: Committer, build: () => Promise<Change<T>>): Promise<T> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const { unit, result } = await build();
+    if (unit === null || (await committer.commit(unit)).ok) return result;
+  }
+  throw new ApiError(
+    "unavailable",
+    "Cannot change this now: others keep changing it.",
+    "Send again in a moment.",
+    undefined,
+    { "retry-after": "1" },
+  );
+}
