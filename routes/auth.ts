@@ -9,7 +9,7 @@ import type { Kv } from "../lib/edge/kv.ts";
 import { type KeyRow, keys, type Permission } from "../lib/keys.ts";
 import { KEY_CACHE_MS } from "../lib/limits.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { holds } from "./reach.ts";
+import { holds } from "../lib/reach.ts";
 
 const MAX_CACHED_KEYS = 10_000;
 

@@ -14,7 +14,7 @@ import {
   type TenantRow,
 } from "../lib/keys.ts";
 import type { Kv } from "../lib/edge/kv.ts";
-import { reachesEndpoint, reachesTenant } from "./reach.ts";
+import { reachesEndpoint, reachesTenant } from "../lib/reach.ts";
 import type { OwnedThing, ScopeRule } from "./table.ts";
 
 /** What was found, and the tenant the request counts against (its rate, its idempotency scope). */

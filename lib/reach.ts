@@ -2,7 +2,7 @@
  * What a key reaches (reference §2), widest level first: `platform` every tenant, `partner` its own tenants and its partner's
  * endpoints, `tenant` its tenant, `identity` its own identity. Pure: every route's scope is held against these four.
  */
-import type { EndpointRow, EventRow, KeyLevel, KeyRow, Scope, TenantRow } from "../lib/keys.ts";
+import type { EndpointRow, EventRow, KeyLevel, KeyRow, Scope, TenantRow } from "./keys.ts";
 
 /** Widest first. */
 const WIDTH: Record<KeyLevel, number> = { platform: 3, partner: 2, tenant: 1, identity: 0 };
