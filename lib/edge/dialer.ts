@@ -11,11 +11,11 @@
  *   and the connection is dropped.
  * - The deadline is ours: undici does not notice an abort before it has connected.
  */
-import type { Dispatcher } from "undici";
+import type { Client, Dispatcher } from "undici";
 import { MAX_RESPONSE_BYTES } from "../limits.ts";
 import { failure, fromError } from "./dial_result.ts";
 import { type Deadlined, Deadlines } from "./deadlines.ts";
-import { type PoolOptions, Pools } from "./pools.ts";
+import { type Lane, type PoolOptions, Pools } from "./pools.ts";
 import type { Dialer, DialRequest, DialResult, Timers } from "./ports.ts";
 
 export interface DialerOptions extends PoolOptions {
@@ -31,12 +31,13 @@ export function makeDialer(options: DialerOptions): Dialer {
     dial(request) {
       if (closed) return Promise.resolve(failure("connect", "shutdown"));
       if (request.timeoutMs <= 0) return Promise.resolve(failure("timeout", "deadline"));
-      const pool = pools.get(request.url, request.address);
-      if (!pool) return Promise.resolve(failure("ssrf_blocked", "ssrf_blocked"));
+      const now = options.clock();
+      const lane = pools.get(request.url, request.address, now);
+      if (!lane) return Promise.resolve(failure("ssrf_blocked", "ssrf_blocked"));
       return new Promise((settle) => {
-        const attempt = new Attempt(settle, deadlines, options.clock() + request.timeoutMs);
+        const attempt = new Attempt(settle, deadlines, now + request.timeoutMs, lane);
         deadlines.add(attempt);
-        pool.dispatch(dispatchOptions(request), attempt);
+        attempt.client.dispatch(dispatchOptions(request), attempt);
       });
     },
     async close() {
@@ -61,8 +62,8 @@ const dispatchOptions = ({ url, headers, body }: DialRequest): Dispatcher.Dispat
  * and all we want is the status and one header of two statuses.
  */
 class Attempt implements Deadlined, Dispatcher.DispatchHandler {
+  readonly client: Client;
   #settle: ((result: DialResult) => void) | null;
-  #abort: ((error?: Error) => void) | null = null;
   #status = 0;
   #retryAfter: string | null = null;
   #body: Uint8Array = NOTHING;
@@ -71,14 +72,15 @@ class Attempt implements Deadlined, Dispatcher.DispatchHandler {
     settle: (result: DialResult) => void,
     readonly deadlines: Deadlines,
     readonly deadline: number,
+    readonly lane: Lane,
   ) {
     this.#settle = settle;
+    this.client = lane.take();
   }
 
-  /** The connection is there and the request is about to be written. */
+  /** The connection is there and the request is about to be written: unless it is too late, then nothing is sent. */
   onConnect(abort: (error?: Error) => void): void {
-    if (this.#settle === null) return abort(); // too late: nothing is sent
-    this.#abort = abort;
+    if (this.#settle === null) abort();
   }
 
   onHeaders(status: number, headers: Uint8Array[]): boolean {
@@ -93,17 +95,15 @@ class Attempt implements Deadlined, Dispatcher.DispatchHandler {
     if (room > 0) this.#body = append(this.#body, chunk.subarray(0, room));
     if (chunk.length <= room) return true;
     this.end(this.#answer());
-    return false;
+    return false; // and no more is parsed: `end` has had the connection destroyed
   }
 
   onComplete(): void {
-    this.#abort = null;
-    this.end(this.#answer());
+    this.end(this.#answer(), true);
   }
 
   /** Also called after the end, by our own abort and by late errors of the socket. */
   onError(error: unknown): void {
-    this.#abort = null;
     this.end(this.#status > 0 ? this.#answer() : fromError(error));
   }
 
@@ -111,15 +111,14 @@ class Attempt implements Deadlined, Dispatcher.DispatchHandler {
     this.end(this.#status > 0 ? this.#answer() : failure("timeout", "deadline"));
   }
 
-  /** Settles once and lets go of the connection if it is still ours. */
-  end(result: DialResult): void {
+  /** Settles once. Unless the answer is complete (`clean`) the connection goes with it, also one not yet made. */
+  end(result: DialResult, clean = false): void {
     const settle = this.#settle;
     if (settle === null) return;
     this.#settle = null;
     this.deadlines.delete(this);
+    this.lane.release(this.client, clean);
     settle(result);
-    this.#abort?.();
-    this.#abort = null;
   }
 
   #answer(): DialResult {
