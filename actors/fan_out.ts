@@ -59,7 +59,7 @@ export async function fanOut(
       works.push(...mine);
       d.fanned(event);
     } catch (error) {
-      held.again.push({ event: event.key, throws: (held.job.throws ?? 0) + 1 });
+      held.again.push({ v: 1, kind: "fanout", events: [event.key], throws: (held.job.throws ?? 0) + 1 });
       d.failed(event.key, error);
     }
   }

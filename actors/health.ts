@@ -58,7 +58,7 @@ export function disable(
   reason: "gone" | "failing",
   trigger: { createdAt: number; event: EventId; attempt: number },
   d: { now(): number; ids: Ids; hashKey: Uint8Array },
-): { writes: Write[]; event: StoredEvent; row: EndpointRow } {
+): { writes: Write[]; event: StoredEvent } {
   const now = d.now();
   const row: EndpointRow = { ...target.row, enabled: false, disabled_reason: reason, updated_at: now };
   const id = webhookDisabledId(d.hashKey, trigger.createdAt, row.id, trigger.event, trigger.attempt);
@@ -90,5 +90,5 @@ export function disable(
     { op: "set", key: keys.platformPending(event.key), value: now },
     ...eventWrites(event),
   ];
-  return { writes, event, row };
+  return { writes, event };
 }

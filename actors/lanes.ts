@@ -3,7 +3,7 @@
  * own, served in turn, so that a slow endpoint delays no other (DESIGN §5, "Fair").
  */
 import type { EndpointId } from "../lib/ids.ts";
-import { MINUTE_MS } from "../lib/limits.ts";
+import { MINUTE_MS, VISIBILITY_MS } from "../lib/limits.ts";
 
 export interface LaneLimits {
   maxInFlight: number;
@@ -12,6 +12,8 @@ export interface LaneLimits {
   maxWaitingPerEndpoint: number;
 }
 
+const MAX_WAIT_MS = VISIBILITY_MS / 3;
+
 interface Lane<W> {
   waiting: W[];
   inFlight: number;
@@ -19,10 +21,12 @@ interface Lane<W> {
   durationMs: number;
   /** Until when deferred work is spread already, Unix ms. */
   horizon: number;
+  /** Room promised to jobs that are being claimed or opened. */
+  reserved: number;
 }
 
 export class Lanes<W> {
-  /** In memory: waiting and in flight. */
+  /** In memory: waiting, in flight and promised. */
   size = 0;
   #inFlight = 0;
   #lanes = new Map<EndpointId, Lane<W>>();
@@ -46,12 +50,20 @@ export class Lanes<W> {
     this.#start();
   }
 
-  /** How many more this endpoint takes now. */
+  /** How many more this endpoint takes now: what it is likely to start well before their claim runs out. */
   room(endpoint: EndpointId): number {
     const { maxPerEndpoint, maxWaitingPerEndpoint } = this.limits;
     const lane = this.#lanes.get(endpoint);
-    return maxPerEndpoint + maxWaitingPerEndpoint -
-      (lane === undefined ? 0 : lane.waiting.length + lane.inFlight);
+    if (lane === undefined) return maxPerEndpoint + maxWaitingPerEndpoint;
+    const rounds = Math.max(1, Math.floor(MAX_WAIT_MS / Math.max(1, lane.durationMs)));
+    const waiting = Math.min(maxWaitingPerEndpoint, maxPerEndpoint * rounds);
+    return maxPerEndpoint + waiting - lane.waiting.length - lane.inFlight - lane.reserved;
+  }
+
+  /** Promises room (negative: gives it back), in this endpoint's lane or, with null, in the isolate alone. */
+  reserve(endpoint: EndpointId | null, count: number): void {
+    this.size += count;
+    if (endpoint !== null) this.#lane(endpoint).reserved += count;
   }
 
   /** When `count` works of a full lane are likely to find room: spread at the lane's own pace, at most a minute ahead. */
@@ -81,14 +93,14 @@ export class Lanes<W> {
     let lane = this.#lanes.get(endpoint);
     if (lane === undefined) {
       if (this.#lanes.size > 50_000) this.#forgetIdle();
-      this.#lanes.set(endpoint, lane = { waiting: [], inFlight: 0, durationMs: 20, horizon: 0 });
+      this.#lanes.set(endpoint, lane = { waiting: [], inFlight: 0, durationMs: 20, horizon: 0, reserved: 0 });
     }
     return lane;
   }
 
   #forgetIdle(): void {
     for (const [endpoint, lane] of this.#lanes) {
-      if (lane.waiting.length + lane.inFlight === 0 && lane.horizon < this.now()) {
+      if (lane.waiting.length + lane.inFlight + lane.reserved === 0 && lane.horizon < this.now()) {
         this.#lanes.delete(endpoint);
       }
     }

@@ -25,6 +25,8 @@ export interface RecorderDeps extends RecordDeps {
   adopt(held: Held): void;
   /** A job left this isolate: closed, lost or given up. */
   released(held: Held): void;
+  /** An endpoint was disabled. */
+  disabled(endpoint: EndpointId, reason: "gone" | "failing"): void;
   /** Called for each recorded settlement, after its commit. */
   recorded(settlement: Settlement, dead: boolean): void;
   failed(what: string, error: unknown): void;
@@ -120,6 +122,7 @@ export class Recorder {
       this.#dirty.delete(held);
       this.d.released(held);
     }
+    for (const { endpoint, reason } of batch.disabled) this.d.disabled(endpoint, reason);
     for (const { settlement, dead } of batch.results()) this.d.recorded(settlement, dead);
   }
 

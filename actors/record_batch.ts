@@ -1,6 +1,6 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import type { EndpointId, EventKey, Ids } from "../lib/ids.ts";
+import type { EndpointId, Ids } from "../lib/ids.ts";
 import {
   type AttemptRow,
   type DeliverItem,
@@ -14,6 +14,7 @@ import {
 import {
   FANOUT_BACKOFF_MAX_MS,
   FANOUT_BACKOFF_MIN_MS,
+  JOB_RETRY_MS,
   MAX_ATTEMPTS,
   MAX_ITEMS_PER_JOB,
   MAX_JOB_THROWS,
@@ -36,8 +37,6 @@ export interface RecordDeps {
   hashKey: Uint8Array;
   /** When the attempt after the k-th failure of a run comes, ms from now; null after the last. */
   nextDelayMs(k: number, retryAfterMs?: number): number | null;
-  /** An endpoint was disabled, with `reason`. */
-  disabled(endpoint: EndpointRow, reason: "gone" | "failing"): void;
 }
 
 /** Far below the commit's limits, so that a flush shares its commit with appends. */
@@ -50,6 +49,8 @@ export class RecordBatch {
   dues: number[] = [];
   moved: { from: Held; to: Held }[] = [];
   closed: Held[] = [];
+  /** Endpoints the batch disables. */
+  disabled: { endpoint: EndpointId; reason: "gone" | "failing" }[] = [];
   #taken: { held: Held; settlements: Settlement[]; handover: Work[] | null; close: boolean }[] = [];
   #results: { settlement: Settlement; dead: boolean }[] = [];
   #undo: (() => void)[] = [];
@@ -111,7 +112,12 @@ export class RecordBatch {
 
   /** The unit for what was taken. May be called again after a check failed. */
   async build(book: HealthBook): Promise<Unit> {
-    this.dues = [], this.moved = [], this.closed = [], this.#results = [], this.#undo = [];
+    this.dues = [],
+      this.moved = [],
+      this.closed = [],
+      this.disabled = [],
+      this.#results = [],
+      this.#undo = [];
     const checks: Check[] = [], writes: Write[] = [], carry: StoredEvent[] = [];
     const health = new Map<EndpointId, HealthRow>();
     const later = new Map<string, { due: number; items: DeliverItem[]; endpoint: EndpointId }>();
@@ -149,6 +155,11 @@ export class RecordBatch {
           case "later":
             postpone(work, work.item, settlement.due);
             break;
+          case "threw": {
+            const throws = (held.job.throws ?? 0) + 1;
+            this.#again({ ...deliverJob(work.target.row.id, [work.item]), throws }, writes);
+            break;
+          }
           case "nothing":
             break;
           default:
@@ -236,6 +247,7 @@ export class RecordBatch {
       attempt: item.attempt,
       first: item.first,
       succeeded: row.status === "succeeded" || (before?.succeeded ?? false),
+      dead: dead || (before?.dead ?? false),
       ids: [...before?.ids ?? [], row.id],
     };
     b.writes.push(
@@ -266,10 +278,10 @@ export class RecordBatch {
     if (value === null || !value.enabled || value.deleted_at !== null) return;
     b.checks.push({ key, versionstamp });
     const cause = { createdAt: trigger.created_at, event: trigger.event_id, attempt: trigger.attempt };
-    const { writes, event, row } = disable({ ...work.target, row: value }, reason, cause, this.d);
+    const { writes, event } = disable({ ...work.target, row: value }, reason, cause, this.d);
     b.writes.push(...writes);
     b.carry.push(event);
-    this.d.disabled(row, reason);
+    this.disabled.push({ endpoint: value.id, reason });
   }
 
   /** Open attempts get claimed Deliver rows of their own, so that a slow endpoint holds up no Fanout job. */
@@ -301,24 +313,22 @@ export class RecordBatch {
   #close(held: Held, writes: Write[]): void {
     writes.push({ op: "delete", key: held.key });
     for (const event of held.platform) writes.push({ op: "delete", key: keys.platformPending(event) });
-    for (const { event, throws } of held.again) this.#again(event, throws, writes);
+    for (const job of held.again) this.#again(job, writes);
     this.closed.push(held);
   }
 
-  /** Back-off of an event whose fan-out threw: 30 s doubling to 5 min; after 13 throws the dead-letter list. */
-  #again(event: EventKey, throws: number, writes: Write[]): void {
-    const job: Job = { v: 1, kind: "fanout", events: [event], throws };
+  /** A job whose processing threw: back-off of 30 s, for a Fanout job doubling to 5 min; dead-lettered after 13 throws. */
+  #again(job: Job & { throws?: number }, writes: Write[]): void {
+    const throws = job.throws ?? 1;
     if (throws >= MAX_JOB_THROWS) {
       const id = this.d.ids.next("deadLetter");
+      const error = job.kind === "fanout" ? "fan_out_failed" : "deliver_failed";
       writes.push({
         op: "set",
         key: keys.deadLetter(id),
-        value: { id, job, error: "fan_out_failed", created_at: this.d.now() },
+        value: { id, job, error, created_at: this.d.now() },
       });
-    } else {
-      const backoff = Math.min(FANOUT_BACKOFF_MIN_MS * 2 ** (throws - 1), FANOUT_BACKOFF_MAX_MS);
-      this.#writeJob(job, this.d.now() + backoff, writes);
-    }
+    } else this.#writeJob(job, this.d.now() + backoffMs(job.kind, throws), writes);
   }
 
   #writeJob(job: Job, due: number, writes: Write[]): void {
@@ -339,3 +349,9 @@ const deliverJob = (endpoint: EndpointId, items: DeliverItem[]): DeliverJob => (
 /** Whether the settlement writes an attempt row. */
 const recorded = ({ kind }: Settlement): boolean =>
   kind === "succeeded" || kind === "failed" || kind === "dead";
+
+export function backoffMs(kind: Job["kind"], throws: number): number {
+  return kind === "deliver"
+    ? JOB_RETRY_MS
+    : Math.min(FANOUT_BACKOFF_MIN_MS * 2 ** (throws - 1), FANOUT_BACKOFF_MAX_MS);
+}

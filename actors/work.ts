@@ -16,8 +16,8 @@ export interface Held<J extends Job = Job> extends Claim<J> {
   opening: boolean;
   /** Platform events it fans out, marked as done when it closes. */
   platform: EventKey[];
-  /** Events whose fan-out threw: they go on alone. */
-  again: { event: EventKey; throws: number }[];
+  /** What threw and goes on alone, each as a job of its own. */
+  again: Job[];
 }
 
 /** One attempt to be made for one endpoint and event. */
@@ -50,6 +50,8 @@ export type Settlement =
   | { kind: "parked"; work: Work }
   /** The same attempt again at `due`: a fault of ours, or no room (D4). */
   | { kind: "later"; work: Work; due: number }
+  /** Its processing threw: it goes on alone, to the dead-letter list after 13 throws. */
+  | { kind: "threw"; work: Work }
   /** Done before, superseded by a replay, or its endpoint is deleted. */
   | { kind: "nothing"; work: Work };
 

@@ -197,6 +197,8 @@ export const pairRow = z.object({
   first: z.int().positive(),
   /** Some attempt, of any run, succeeded. */
   succeeded: z.boolean(),
+  /** Some attempt, of any run, is dead. */
+  dead: z.boolean(),
   ids: z.array(id<DeliveryId>()),
 });
 export type PairRow = z.infer<typeof pairRow>;

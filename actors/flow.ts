@@ -1,0 +1,247 @@
+/**
+ * The pipeline, in order. Read this first.
+ *
+ *   owner command ─▶ owner.ts ─▶ ONE COMMIT { state + event + index + Fanout job }   (`combine` adds the job row)
+ *        │ hot hand-off, in memory; or later: pump over due job rows, poked by timer, doorbell, sweep
+ *        ▼
+ *   fan_out.ts  which endpoints ─▶ a work for each
+ *   deliver.ts  guard ─▶ sign ─▶ POST, in the endpoint's lane (lanes.ts)
+ *   record.ts   ─▶ ONE COMMIT { attempts + pair state + health + job rows done + what goes on, or dead }
+ *
+ * A job row leaves only with its results (J2); until then whoever finds it due does its work again (J1).
+ */
+import type { EventKey, Ids } from "../lib/ids.ts";
+import type { DeliverJob, FanoutJob, Job } from "../lib/keys.ts";
+import { MAX_ITEMS_PER_JOB, SECOND_MS } from "../lib/limits.ts";
+import type { Combined, Committer } from "../lib/edge/committer.ts";
+import type { Claim, Jobs } from "../lib/edge/jobs.ts";
+import type { Kv } from "../lib/edge/kv.ts";
+import type { TimerId, Timers } from "../lib/edge/ports.ts";
+import { type Admission, Pump } from "../lib/edge/pump.ts";
+import { attempt, type DeliverDeps, openDeliver, settleWithoutRequest } from "./deliver.ts";
+import type { Directory } from "./directory.ts";
+import type { StoredEvent } from "./event_store.ts";
+import { fanOut } from "./fan_out.ts";
+import { Lanes } from "./lanes.ts";
+import { Recorder } from "./record.ts";
+import { giveBack } from "./give_back.ts";
+import { type Held, hold, type Settlement, type Work } from "./work.ts";
+
+export interface FlowDeps extends Omit<DeliverDeps, "directory"> {
+  kv: Kv;
+  committer: Committer;
+  jobs: Jobs;
+  timers: Timers;
+  ids: Ids;
+  directory: Directory;
+  hashKey: Uint8Array;
+  nextDelayMs(k: number, retryAfterMs?: number): number | null;
+  maxInFlight: number;
+  maxPerEndpoint: number;
+  /** False: commits write their Fanout job due now and the pump takes it, as on a platform that stops idle instances. */
+  hotHandOff: boolean;
+  observer: FlowObserver;
+}
+
+/** What the outside may see of the pipeline: counters and codes, never content (P1). */
+export interface FlowObserver {
+  fanned(event: StoredEvent): void;
+  recorded(settlement: Settlement, dead: boolean): void;
+  disabled(endpoint: string, reason: "gone" | "failing"): void;
+  /** A fault of ours, by the name of the stage. */
+  failed(what: string, error: unknown): void;
+}
+
+/** Works kept in memory for each one that may be in flight. */
+const IN_MEMORY_FACTOR = 4;
+/** A Fanout job counts as this many works until it is opened. */
+const FANOUT_ROOM = 64;
+const HANDOVER_CHECK_MS = SECOND_MS / 2;
+
+export class Flow {
+  readonly recorder: Recorder;
+  readonly pump: Pump;
+  readonly lanes: Lanes<Work>;
+  #held = new Set<Held>();
+  #handover: TimerId | null = null;
+  #stopping = false;
+  #emptied: (() => void) | null = null;
+
+  constructor(readonly d: FlowDeps) {
+    const { maxInFlight, maxPerEndpoint } = d;
+    const limits = { maxInFlight, maxPerEndpoint, maxWaitingPerEndpoint: maxInFlight };
+    this.lanes = new Lanes<Work>(limits, d.now, (work) => this.#deliver(work), () => this.#freed());
+    this.recorder = new Recorder({
+      ...d,
+      lanes: () => this.lanes,
+      noteDue: (due) => this.pump.noteDue(due),
+      adopt: (held) => void this.#held.add(held),
+      released: (held) => this.#release(held),
+      recorded: d.observer.recorded,
+      disabled: (endpoint, reason) => {
+        d.directory.invalidate();
+        d.observer.disabled(endpoint, reason);
+      },
+      failed: d.observer.failed,
+    });
+    this.pump = new Pump({
+      ...d,
+      admit: (job) => this.#admit(job),
+      take: (claim) => void this.#open(claim, null),
+      refuse: (job) => this.#reserve(job, -1),
+      failed: d.observer.failed,
+    });
+  }
+
+  start(): void {
+    this.pump.start();
+    this.#armHandover();
+  }
+
+  /**
+   * The committer's `combine`: one Fanout job row for all events of a commit. Written claimed and handed on in memory when
+   * there is room, else due now for the pump: memory stays bounded however large the backlog.
+   */
+  combine(events: readonly StoredEvent[]): Combined {
+    const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
+    const hot = this.d.hotHandOff && !this.#stopping && this.#hasRoom();
+    const written = hot ? this.d.jobs.writeClaimed(job) : this.d.jobs.write(job, this.d.now());
+    if (hot) this.lanes.reserve(null, events.length);
+    const settled = (versionstamp: string | null) => {
+      if (hot) this.lanes.reserve(null, -events.length);
+      if (versionstamp === null) written.undo();
+      else if (!hot) this.pump.poke();
+      else {
+        const { key, due } = written.row;
+        void this.#open({ key, versionstamp, until: due, job: written.row.job as FanoutJob }, events);
+      }
+    };
+    return { writes: written.writes, settled };
+  }
+
+  /** No new claims; attempts in flight get `graceMs`; the rest is left due (DESIGN §5). */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    await this.pump.stop();
+    if (this.#handover !== null) this.d.timers.cancel(this.#handover);
+    for (const held of this.#held) {
+      for (const work of held.open) {
+        if (!work.started && this.lanes.remove(work, work.target.row.id)) {
+          this.recorder.settle({ kind: "later", work, due: this.d.now() });
+        }
+      }
+    }
+    await this.#drained(graceMs);
+    await this.recorder.idle();
+    await giveBack(this.#held, this.d);
+  }
+
+  /** Stages by job kind. */
+  readonly #stages = {
+    fanout: (held: Held<FanoutJob>, hot: readonly StoredEvent[] | null) =>
+      fanOut(held, hot, {
+        ...this.d,
+        fanned: this.d.observer.fanned,
+        failed: (_, e) => this.d.observer.failed("fan_out", e),
+      }),
+    deliver: (held: Held<DeliverJob>) => openDeliver(held, this.d),
+  };
+
+  /** A claimed job becomes works, and each work enters its endpoint's lane. */
+  async #open(claim: Claim, hot: readonly StoredEvent[] | null): Promise<void> {
+    const held = hold(claim, this.d.now());
+    this.#held.add(held);
+    try {
+      const works = held.job.kind === "fanout"
+        ? await this.#stages.fanout(held as Held<FanoutJob>, hot)
+        : await this.#stages.deliver(held as Held<DeliverJob>);
+      for (const work of works) held.open.add(work);
+      if (hot === null) this.#reserve(held.job, -1);
+      held.opening = false;
+      for (const work of works) this.#enter(work);
+      if (works.length === 0) this.recorder.touch(held); // nothing to do: the row goes
+    } catch (error) {
+      if (hot === null) this.#reserve(held.job, -1);
+      this.d.observer.failed("open", error);
+      await this.#openFailed(held);
+    }
+  }
+
+  #enter(work: Work): void {
+    const endpoint = work.target.row.id;
+    if (this.lanes.room(endpoint) > 0 && !this.#stopping) this.lanes.push(endpoint, work);
+    else this.recorder.settle({ kind: "later", work, due: this.lanes.later(endpoint, 1) });
+  }
+
+  /** The whole job could not be opened: each of its items goes on alone, so that a poisoned one holds up no neighbour. */
+  async #openFailed(held: Held): Promise<void> {
+    const throws = (held.job.throws ?? 0) + 1;
+    held.open.clear();
+    held.opening = false;
+    held.again = held.job.kind === "fanout"
+      ? held.job.events.map((event: EventKey) => ({ v: 1, kind: "fanout", events: [event], throws }))
+      : held.job.items.map((item) => ({ ...held.job as DeliverJob, items: [item], throws }));
+    this.recorder.touch(held);
+    await this.recorder.idle();
+  }
+
+  /** One attempt, in its lane. Never rejects. */
+  async #deliver(work: Work): Promise<void> {
+    work.started = true;
+    try {
+      const target = await this.d.directory.current(work.target);
+      if (target === null) return this.recorder.settle({ kind: "nothing", work });
+      work.target = target;
+      this.recorder.settle(await settleWithoutRequest(work, this.d) ?? await attempt(work, this.d));
+    } catch (error) {
+      this.d.observer.failed("deliver", error);
+      this.recorder.settle({ kind: "threw", work });
+    }
+  }
+
+  #admit(job: Job): Admission {
+    if (!this.#hasRoom() || this.#stopping) return "full";
+    if (
+      job.kind === "deliver" && this.lanes.room(job.endpoint) < Math.min(job.items.length, MAX_ITEMS_PER_JOB)
+    ) {
+      return { later: this.lanes.later(job.endpoint, job.items.length) };
+    }
+    this.#reserve(job, 1);
+    return "start";
+  }
+
+  #reserve(job: Job, sign: 1 | -1): void {
+    if (job.kind === "deliver") this.lanes.reserve(job.endpoint, sign * job.items.length);
+    else this.lanes.reserve(null, sign * Math.min(job.events.length, FANOUT_ROOM));
+  }
+
+  #hasRoom(): boolean {
+    return this.lanes.size < IN_MEMORY_FACTOR * this.d.maxInFlight;
+  }
+
+  #freed(): void {
+    if (this.#stopping && this.lanes.inFlight === 0) this.#emptied?.();
+    // Half empty: worth a look at what waits in the store.
+    else if (this.lanes.size === 2 * this.d.maxInFlight || this.lanes.size === 0) this.pump.poke();
+  }
+
+  #release(held: Held): void {
+    this.#held.delete(held);
+  }
+
+  /** Fanout jobs whose attempts are open for 2 s give them to Deliver rows (J1). */
+  #armHandover(): void {
+    this.#handover = this.d.timers.after(HANDOVER_CHECK_MS, () => {
+      for (const held of this.#held) if (held.job.kind === "fanout") this.recorder.touch(held);
+      if (!this.#stopping) this.#armHandover();
+    });
+  }
+
+  #drained(graceMs: number): Promise<void> {
+    if (this.lanes.inFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.d.timers.after(graceMs, resolve);
+      this.#emptied = () => (this.d.timers.cancel(timer), resolve());
+    });
+  }
+}

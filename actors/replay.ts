@@ -1,0 +1,193 @@
+/**
+ * Replay and redelivery ("Replay"): past events again, to one endpoint, with a fresh retry schedule. Invariants: S1 (the match
+ * function of fan-out), R1 (the window runs from `occurred_at`), D1 (attempt numbers go on; an older run is superseded).
+ */
+import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
+import { type EndpointId, type EventId, type EventKey, ulidFloor } from "../lib/ids.ts";
+import { type AttemptStatus, type DeliverItem, keys, type PairRow, type Scope } from "../lib/keys.ts";
+import { MAX_ITEMS_PER_JOB, MAX_REPLAY_EVENTS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
+import { filtered } from "../lib/match.ts";
+import type { Committer } from "../lib/edge/committer.ts";
+import type { Jobs } from "../lib/edge/jobs.ts";
+import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
+import type { Directory, Target } from "./directory.ts";
+import { getAll, loadEvents, type StoredEvent } from "./event_store.ts";
+
+export interface ReplayDeps {
+  kv: Kv;
+  committer: Committer;
+  jobs: Jobs;
+  now(): number;
+  directory: Directory;
+  windowOf(event: StoredEvent): Promise<number>;
+  /** Rows due now were written. */
+  poke(): void;
+}
+
+/** By ids, or by a window of `occurred_at` (half-open, Unix ms) with an optional state. */
+export type Selection =
+  | { event_ids: EventId[] }
+  | { since: number; until: number; status?: AttemptStatus };
+
+/** Rows read for one request before it is asked to be narrower. */
+const MAX_SCANNED = 50_000;
+/** Pairs a unit changes: each is a check. */
+const PAIRS_PER_UNIT = 4 * MAX_ITEMS_PER_JOB;
+
+/** Queues what the selection holds and the endpoint would receive. `extra` rows (audit) ride with the first commit. */
+export async function replay(
+  endpoint: EndpointId,
+  selection: Selection,
+  d: ReplayDeps,
+  extra: Write[] = [],
+): Promise<{ queued: number }> {
+  await d.directory.refresh();
+  const target = await d.directory.endpoint(endpoint);
+  if (target === null || target.row.deleted_at !== null) throw notFound("webhook");
+  const wanted = "event_ids" in selection
+    ? await keysOfIds(d.kv, selection.event_ids)
+    : await keysInWindow(target, selection, d);
+  const events = await receivable(target, wanted, d);
+  const queued = await withStatus(target, events, "status" in selection ? selection.status : undefined, d);
+  if (queued.length > MAX_REPLAY_EVENTS) throw tooMany();
+  for (let i = 0; i === 0 || i < queued.length; i += PAIRS_PER_UNIT) {
+    await queue(endpoint, queued.slice(i, i + PAIRS_PER_UNIT), d, i === 0 ? extra : []);
+  }
+  d.poke();
+  return { queued: queued.length };
+}
+
+/** Where events with these ids are: an id of ours is its own key, a producer's has an alias for every owner that used it. */
+export async function keysOfIds(kv: Kv, ids: readonly EventId[]): Promise<EventKey[]> {
+  const found = new Set<EventKey>();
+  for (const id of ids) {
+    found.add(id.slice(4) as EventKey);
+    for await (const alias of kv.list<{ key: EventKey }>({ prefix: keys.eventAliases(id) })) {
+      found.add(alias.value.key);
+    }
+  }
+  return [...found];
+}
+
+async function keysInWindow(
+  target: Target,
+  window: { since: number; until: number },
+  d: ReplayDeps,
+): Promise<EventKey[]> {
+  const { tenant_id, partner_id } = target.row;
+  const scope: Scope["level"] = tenant_id !== null ? "tenant" : partner_id !== null ? "partner" : "platform";
+  const prefix = scope === "tenant"
+    ? keys.eventsOfTenant(tenant_id!)
+    : scope === "partner"
+    ? keys.eventsOfPartner(partner_id!)
+    : keys.events();
+  const since = Math.max(window.since, d.now() - REPLAY_WINDOW_MS);
+  const start: KvKey = [...prefix, ulidFloor(since)];
+  const end: KvKey = [...prefix, ulidFloor(Math.max(since, window.until))];
+  const found: EventKey[] = [];
+  for await (const entry of d.kv.list({ start, end }, { batchSize: 500 })) {
+    found.push(entry.key.at(-1) as EventKey);
+    if (found.length > MAX_SCANNED) throw tooMany();
+  }
+  return found;
+}
+
+/** Those the endpoint would receive, with their payload still there and inside the window (R1). */
+async function receivable(target: Target, wanted: EventKey[], d: ReplayDeps): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
+  for (let i = 0; i < wanted.length; i += 500) {
+    for (const event of (await loadEvents(d.kv, wanted.slice(i, i + 500))).values()) {
+      if (event.body === null || filtered(event, target.row) !== null) continue;
+      if (event.at >= d.now() - await d.windowOf(event)) events.push({ ...event, body: null });
+    }
+  }
+  return events.sort((a, b) => a.key < b.key ? -1 : 1);
+}
+
+interface Queued {
+  event: StoredEvent;
+  pair: PairRow | null;
+  versionstamp: string | null;
+}
+
+async function withStatus(
+  target: Target,
+  events: StoredEvent[],
+  status: AttemptStatus | undefined,
+  d: ReplayDeps,
+): Promise<Queued[]> {
+  const pairs = await getAll<PairRow>(d.kv, events.map((event) => keys.pair(target.row.id, event.key)));
+  const all = events.map((event, i) => ({
+    event,
+    pair: pairs[i]!.value,
+    versionstamp: pairs[i]!.versionstamp,
+  }));
+  return status === undefined ? all : all.filter(({ pair }) => pair !== null && isIn(pair, status));
+}
+
+/** `dead`: died and never succeeded; `failed`: the latest attempt failed; `succeeded`: some attempt did. */
+function isIn(pair: PairRow, status: AttemptStatus): boolean {
+  if (status === "succeeded") return pair.succeeded;
+  return status === "dead" ? pair.dead && !pair.succeeded : pair.status === "failed";
+}
+
+/** Opens a new run for each pair, and the Deliver jobs for them, in one commit; again when a pair changed meanwhile. */
+async function queue(endpoint: EndpointId, batch: Queued[], d: ReplayDeps, extra: Write[]): Promise<void> {
+  for (let tries = 0; tries < 12; tries++) {
+    const checks: Check[] = [];
+    const writes: Write[] = [...extra];
+    const items: DeliverItem[] = [];
+    for (const { event, pair, versionstamp } of batch) {
+      const first = (pair?.attempt ?? 0) + 1;
+      const key = keys.pair(endpoint, event.key);
+      const opened: PairRow = pair === null
+        ? { status: null, attempt: 0, first, succeeded: false, dead: false, ids: [] }
+        : { ...pair, first };
+      checks.push({ key, versionstamp });
+      writes.push({ op: "set", key, value: opened });
+      items.push({ event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true });
+    }
+    for (let i = 0; i < items.length; i += MAX_ITEMS_PER_JOB) {
+      const job = { v: 1, kind: "deliver", endpoint, items: items.slice(i, i + MAX_ITEMS_PER_JOB) } as const;
+      writes.push(...d.jobs.write(job, d.now()).writes);
+    }
+    if (writes.length === 0 || (await d.committer.commit({ checks, writes })).ok) return;
+    const pairs = await getAll<PairRow>(d.kv, checks.map(({ key }) => key));
+    batch = batch.map(({ event }, i) => ({
+      event,
+      pair: pairs[i]!.value,
+      versionstamp: pairs[i]!.versionstamp,
+    }));
+  }
+  throw new ApiError(
+    "unavailable",
+    "Cannot queue the replay now: its deliveries keep changing.",
+    "Send again in a moment.",
+  );
+}
+
+const tooMany = () =>
+  invalidRequest(
+    [{ path: "until", message: `the window holds more than ${MAX_REPLAY_EVENTS} events` }],
+    "Ask for a narrower window, or name the events.",
+  );
+
+/** Moves what is parked under a partner back to the job rows; nothing polls for it (deviation 3). */
+export async function unpark(
+  prefix: KvKey,
+  d: Pick<ReplayDeps, "kv" | "committer" | "jobs" | "now" | "poke">,
+  wanted: (job: { items: DeliverItem[] }) => Promise<boolean> = () => Promise.resolve(true),
+): Promise<number> {
+  const moves: Promise<unknown>[] = [];
+  for await (
+    const row of d.kv.list<{ v: 1; kind: "deliver"; endpoint: EndpointId; items: DeliverItem[] }>({ prefix })
+  ) {
+    if (!await wanted(row.value)) continue;
+    const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+    const { writes } = d.jobs.write(row.value, d.now());
+    moves.push(d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] }));
+  }
+  await Promise.all(moves);
+  if (moves.length > 0) d.poke();
+  return moves.length;
+}
