@@ -4,7 +4,14 @@
  */
 import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
 import { type EndpointId, type EventId, type EventKey, ulidFloor } from "../lib/ids.ts";
-import { type AttemptStatus, type DeliverItem, keys, type PairRow, type Scope } from "../lib/keys.ts";
+import {
+  type AttemptStatus,
+  type DeliverItem,
+  type DeliverJob,
+  keys,
+  type PairRow,
+  type Scope,
+} from "../lib/keys.ts";
 import { MAX_ITEMS_PER_JOB, MAX_REPLAY_EVENTS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
 import { filtered } from "../lib/match.ts";
 import type { Committer } from "../lib/edge/committer.ts";
@@ -176,11 +183,11 @@ const tooMany = () =>
 export async function unpark(
   prefix: KvKey,
   d: Pick<ReplayDeps, "kv" | "committer" | "jobs" | "now" | "poke">,
-  wanted: (job: { items: DeliverItem[] }) => Promise<boolean> = () => Promise.resolve(true),
+  wanted: (job: DeliverJob) => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<number> {
   const moves: Promise<unknown>[] = [];
   for await (
-    const row of d.kv.list<{ v: 1; kind: "deliver"; endpoint: EndpointId; items: DeliverItem[] }>({ prefix })
+    const row of d.kv.list<DeliverJob>({ prefix })
   ) {
     if (!await wanted(row.value)) continue;
     const checks = [{ key: row.key, versionstamp: row.versionstamp }];

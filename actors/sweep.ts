@@ -31,7 +31,7 @@ export async function sweep(d: SweepDeps): Promise<void> {
   await refanPlatformEvents(d);
   await d.directory.refresh();
   await unpark(keys.parkedAll(), d, async (job) => {
-    const target = await d.directory.endpoint((job as { endpoint: never }).endpoint);
+    const target = await d.directory.endpoint(job.endpoint);
     if (target === null || !target.held || target.row.deleted_at !== null) return true;
     const event = await loadEvent(d.kv, job.items[0]!.event);
     return event === null || event.body === null || d.now() > event.at + await d.windowOf(event);
