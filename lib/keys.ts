@@ -385,11 +385,21 @@ export const keys = {
   ownerOfTenant: (o: OwnerRef) => ["owners", o.tenant, o.kind, o.id],
   /** Which address of which identity takes a tenant's mail for an address (lower case). */
   mailAddress: (tenant: TenantId, address: string) => ["mail_address", tenant, address],
-  /** A mailbox with a former primary address to retire at a time (Unix ms): the sweep's index. Value: its `OwnerRef`. */
-  retireDue: (at: number, o: OwnerRef) => ["retire_due", at, o.tenant, o.id],
+  /** A former primary address to retire at a time (Unix ms): the sweep's index. Value: the mailbox's `OwnerRef`. */
+  retireDue: (at: number, address: string, o: OwnerRef) => ["retire_due", at, address, o.tenant, o.id],
   retireDues: () => ["retire_due"],
   eventType: (tenant: TenantId, name: string) => ["event_type", tenant, name],
   eventTypes: (tenant: TenantId) => ["event_type", tenant],
+  /** All rows of an owner's state. */
+  ownerStates: (o: OwnerRef) => ["own", o.kind, o.tenant, o.id],
+  /** Who has a domain's name in a tenant. */
+  domainName: (tenant: TenantId, name: string) => ["domain_name", tenant, name],
+  /** When time alone acts on a domain next (Unix ms); the value is its `OwnerRef`. */
+  domainDue: (due: number, domain: string) => ["domain_due", due, domain],
+  domainsDue: () => ["domain_due"],
+  /** Erasures and exports that are not finished, by when to go on (Unix ms); the value is the job's `OwnerRef`. */
+  jobDue: (due: number, job: string) => ["job_due", due, job],
+  jobsDue: () => ["job_due"],
 
   // control plane
   apiKey: (lookup: string) => ["key", lookup],
