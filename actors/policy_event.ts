@@ -1,6 +1,6 @@
 /** `tenant.policy_updated`, a platform event: its rows go into the commit of the change it tells of (O1). */
 import { buildEnvelope } from "../lib/envelope.ts";
-import type { EventId, EventKey, Ids } from "../lib/ids.ts";
+import { type EventId, type EventKey, type Ids, ulidTime } from "../lib/ids.ts";
 import { keys, type TenantRow } from "../lib/keys.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Write } from "../lib/edge/kv.ts";
@@ -14,7 +14,7 @@ export function policyUpdated(
   fields: readonly string[],
   by: Actor,
 ): Write[] {
-  const key = d.ids.ulid() as EventKey, id = `evt_${key}` as EventId, at = d.now();
+  const key = d.ids.ulid() as EventKey, id = `evt_${key}` as EventId, at = ulidTime(key);
   const data = {
     fields,
     by: by === null ? "platform" : "key",
@@ -47,6 +47,6 @@ export function policyUpdated(
   return [
     ...eventWrites(event),
     { op: "set", key: keys.platformPending(key), value: at },
-    ...d.jobs.write({ v: 1, kind: "fanout", events: [key] }, at).writes,
+    ...d.jobs.write({ v: 1, kind: "fanout", events: [key] }, d.now()).writes,
   ];
 }

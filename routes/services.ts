@@ -3,14 +3,16 @@
  * process; a test builds its own. Everything here is an interface, so routes know no implementation but the actors they call.
  */
 import type { Committer } from "../lib/edge/committer.ts";
-import type { Kv } from "../lib/edge/kv.ts";
+import type { Kv, Write } from "../lib/edge/kv.ts";
 import type { Random, Timers } from "../lib/edge/ports.ts";
-import type { EndpointId, EventId, EventKey, Id, Ids, PartnerId } from "../lib/ids.ts";
-import type { AttemptRow, AttemptStatus, DeadLetter } from "../lib/keys.ts";
+import type { EndpointId, Id, Ids, PartnerId } from "../lib/ids.ts";
+import type { AttemptRow, DeadLetter } from "../lib/keys.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Sealer } from "../lib/edge/seal.ts";
 import type { Owners } from "../actors/owner.ts";
+import type { EventTypes } from "../actors/event_types.ts";
+import type { Selection } from "../actors/replay.ts";
 import type { KeyCache } from "./auth.ts";
 
 /** What the routes read of the configuration. */
@@ -51,19 +53,12 @@ export interface Metrics {
   render(): string;
 }
 
-/** By ids, or by a window of `occurred_at` (half-open, Unix ms) with an optional state of the pair. */
-export type ReplayRequest =
-  | { event_ids: EventId[] }
-  | { since: number; until: number; status?: AttemptStatus };
-
 /** The delivery side, as routes see it. */
 export interface Deliveries {
-  /** One synchronous attempt of a `webhook.test` event; the row it recorded. */
-  test(endpoint: EndpointId): Promise<AttemptRow>;
-  /** Queues a replay. Over 1,000 events: `invalid_request`. */
-  replay(endpoint: EndpointId, request: ReplayRequest): Promise<{ queued: number }>;
-  /** Queues one event again for one endpoint, as a replay of it. */
-  redeliver(endpoint: EndpointId, event: EventKey): Promise<{ queued: number }>;
+  /** One synchronous attempt of a `webhook.test` event; the row it recorded. `extra` rows (audit) ride with its commit. */
+  test(endpoint: EndpointId, extra: Write[]): Promise<AttemptRow>;
+  /** Queues a replay. Over 1,000 events: `invalid_request`. `extra` as above. */
+  replay(endpoint: EndpointId, selection: Selection, extra: Write[]): Promise<{ queued: number }>;
   /** Puts a dead letter's job back and removes the item; null when it is not there. */
   redrive(id: Id<"deadLetter">): Promise<DeadLetter | null>;
   /** Moves what is parked under a partner back to the job rows, after its reactivation. */
@@ -91,6 +86,8 @@ export interface Services {
   /** Judges a URL at create and update (reference §6). */
   guard: Pick<GuardedHttp, "check">;
   deliveries: Deliveries;
+  /** The tenants' own event types, with their compiled schemas cached. */
+  eventTypes: EventTypes;
   /** Writes the Fanout row of a platform event; `poke` wakes the pump once it is committed. */
   jobs: Pick<Jobs, "write">;
   poke(): void;
