@@ -101,12 +101,12 @@ export function makeSystem(deps: SystemDeps) {
     flow,
     directory,
     committer: watched,
-    instance: jobs.instance,
+    jobs,
     deliveries: {
       test: (endpoint: EndpointId, extra?: Write[]) => testDelivery(endpoint, pipeline, extra),
       replay: (endpoint: EndpointId, selection: Selection, extra?: Write[]) =>
         replay(endpoint, selection, pipeline, extra),
-      unpark: (partner: PartnerId) => unpark(keys.parkedOf(partner), pipeline),
+      unpark: async (partner: PartnerId) => void await unpark(keys.parkedOf(partner), pipeline),
       redrive: (id: Id<"deadLetter">) => redrive(id),
     },
     /** What the queue's doorbell does: look, and return at once. */

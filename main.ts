@@ -1,0 +1,188 @@
+/**
+ * Entry of the service: configuration → store → migrations → ports → pipeline → HTTP, and the graceful stop. Nothing here
+ * decides anything; the pipeline is in `actors/flow.ts`, the routes in `routes/`.
+ */
+import { makeEventTypes } from "./actors/event_types.ts";
+import { makeObserver } from "./actors/observe.ts";
+import { makeSystem, type System } from "./actors/system.ts";
+import { type Config, ConfigError, loadConfig } from "./lib/edge/config.ts";
+import { makeDialer } from "./lib/edge/dialer.ts";
+import { makeFetchDialer } from "./lib/edge/dialer_fetch.ts";
+import { makeGuardedHttp, permits } from "./lib/edge/http.ts";
+import { openKv, OpenKvError } from "./lib/edge/open_kv.ts";
+import { realIds, realNow, realRandom, realTimers } from "./lib/edge/ports.ts";
+import { makeResolver } from "./lib/edge/resolver.ts";
+import { makeSealer } from "./lib/edge/seal.ts";
+import { makeTelemetry } from "./lib/edge/telemetry.ts";
+import { keys } from "./lib/keys.ts";
+import { nextDelayMs } from "./lib/schedule.ts";
+import { GRACEFUL_STOP_MS, SECOND_MS } from "./lib/limits.ts";
+import { MIGRATIONS } from "./migrations/list.ts";
+import { migrate, SchemaTooNewError } from "./migrations/runner.ts";
+import { createApp } from "./routes/app.ts";
+import { allRoutes } from "./routes/all.ts";
+import { makeKeyCache } from "./routes/auth.ts";
+import type { Services } from "./routes/services.ts";
+import release from "./deno.json" with { type: "json" };
+
+const BODY_DEADLINE_MS = 30 * SECOND_MS;
+
+export interface Server {
+  readonly port: number;
+  readonly services: Services;
+  readonly system: System;
+  /** Answers a request as the socket would. */
+  fetch(request: Request): Promise<Response>;
+  /** Graceful: no new work, what is in flight finishes, the rest is left due. */
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** Answers before the routes do; null passes the request on. The receiver of `deno task dev`. */
+  before?(request: Request): Promise<Response> | Response | null;
+  /** Takes a log line. */
+  write?(line: string): void;
+}
+
+/** Starts everything and listens on `config.host:config.port` (0: any free port). */
+export async function startServer(config: Config, options: ServerOptions = {}): Promise<Server> {
+  const opened = await openKv(config.kvPath);
+  const { kv } = opened;
+  const ids = realIds();
+  const telemetry = makeTelemetry({ level: config.log, now: realNow, write: options.write ?? console.log });
+  const { log, metrics } = telemetry;
+  await migrate(MIGRATIONS, { kv, now: realNow, timers: realTimers, instance: ids.ulid() });
+
+  const rules = config;
+  const socket = config.httpTransport === "undici";
+  const dialer = socket
+    ? makeDialer({ timers: realTimers, clock: () => performance.now(), permits: permits(rules) })
+    : makeFetchDialer({ fetch, timers: realTimers, permits: permits(rules) });
+  const resolver = makeResolver({ resolveDns: Deno.resolveDns, timers: realTimers });
+  const http = makeGuardedHttp({ rules, resolver, dialer, timers: realTimers, now: realNow });
+  const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
+  const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);
+  const queue = config.doorbell === "auto" && await listen(kv, () => system.doorbell());
+  const system = makeSystem({
+    kv,
+    ports: { now: realNow, timers: realTimers, random: realRandom, ids },
+    http,
+    openSecret: sealer.open,
+    hashKey: hashKey.bytes,
+    userAgent: `PylotaMail/${release.version} (+https://github.com/PILOTAAI/pylota-mail)`,
+    commitsInFlight: opened.maxInFlight,
+    jobShards: config.jobShards,
+    maxInFlight: config.maxInFlight,
+    maxPerEndpoint: config.maxPerEndpoint,
+    nextDelayMs: (k, retryAfterMs) => nextDelayMs(k, realRandom.unit(), retryAfterMs, config.retryScale),
+    doorbell: queue,
+    hotHandOff: true,
+    observer: makeObserver({ metrics, log, now: realNow }),
+  });
+  let working = false;
+  const services: Services = {
+    kv,
+    committer: system.committer,
+    owners: system.owners,
+    now: realNow,
+    timers: realTimers,
+    ids,
+    random: realRandom,
+    config: {
+      hashKey: hashKey.bytes,
+      keyPepper: keyPepper.bytes,
+      keyMode: config.env === "production" ? "live" : "test",
+      metricsOpen: config.metrics === "open",
+      bodyDeadlineMs: BODY_DEADLINE_MS,
+      version: release.version,
+      transport: socket ? "socket" : "fetch",
+    },
+    log,
+    metrics,
+    sealer,
+    guard: http,
+    deliveries: system.deliveries,
+    eventTypes: makeEventTypes({ kv, committer: system.committer, now: realNow }),
+    jobs: system.jobs,
+    poke: system.doorbell,
+    keyCache: makeKeyCache({ kv, now: realNow }),
+    ready: async () => [{ name: "store", ok: await answers(kv) }, { name: "work", ok: working }],
+  };
+  const app = createApp(allRoutes, services);
+  const answer = async (request: Request, info?: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> =>
+    await options.before?.(request) ?? await app.fetch(request, info);
+  await system.start();
+  working = true;
+  const listening = Promise.withResolvers<number>();
+  const server = Deno.serve({
+    hostname: config.host,
+    port: config.port,
+    onListen: ({ port }) => listening.resolve(port),
+  }, answer);
+  server.finished.catch(listening.reject);
+  const port = await listening.promise;
+  log.info("started", {
+    port,
+    env: config.env,
+    store: opened.place,
+    release: release.version,
+    transport: config.httpTransport,
+  });
+
+  return {
+    port,
+    services,
+    system,
+    fetch: answer,
+    async stop() {
+      working = false;
+      await server.shutdown();
+      await system.stop(GRACEFUL_STOP_MS);
+      await dialer.close();
+      kv.close();
+      log.info("stopped");
+    },
+  };
+}
+
+/** Hears the doorbell where the platform has queues; elsewhere timers and the sweep do all of it. */
+async function listen(kv: Deno.Kv, ring: () => void): Promise<boolean> {
+  const listening = kv.listenQueue(ring).then(() => true, () => false);
+  return await Promise.race([listening, new Promise<true>((resolve) => setTimeout(() => resolve(true), 50))]);
+}
+
+async function answers(kv: Deno.Kv): Promise<boolean> {
+  try {
+    await kv.get(keys.schema());
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Prints why a start was refused and ends the process with code 1. */
+export function refuseStart(error: unknown): never {
+  const expected = [ConfigError, OpenKvError, SchemaTooNewError].some((kind) => error instanceof kind);
+  if (!expected) throw error;
+  console.error((error as Error).message);
+  Deno.exit(1);
+}
+
+/** Runs until SIGINT or SIGTERM, then stops gracefully. */
+export function stopOnSignal(server: Server): void {
+  let stopping = false;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      void server.stop().then(() => Deno.exit(0));
+    });
+  }
+}
+
+if (import.meta.main) {
+  const starting = loadConfig(realRandom).then((config) => startServer(config));
+  starting.then(stopOnSignal, refuseStart);
+  // At the top level: Deno Deploy reads the schedule before anything runs.
+  Deno.cron("sweep", "* * * * *", async () => (await starting).system.sweep());
+}
