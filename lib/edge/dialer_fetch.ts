@@ -77,9 +77,11 @@ async function readCapped(stream: ReadableStream<Uint8Array> | null): Promise<Ui
   return kept.slice(0, size);
 }
 
-/** `fetch` has no codes: a TypeError whose message alone tells TLS from the rest. Its text goes no further than here. */
+/** `fetch` has no codes: the message of its cause alone tells TLS from the rest. The text goes no further than here. */
 function fromFetchError(error: unknown): DialResult {
-  const text = error instanceof Error ? error.message : "";
-  if (/certificate|\bTLS\b|\bSSL\b|handshake|NotValidForName/i.test(text)) return failure("tls", "fetch");
-  return error instanceof TypeError ? failure("connect", "fetch") : fromError(error);
+  if (!(error instanceof TypeError)) return fromError(error);
+  const text = `${error.message} ${error.cause instanceof Error ? error.cause.message : ""}`;
+  return /certificate|\bTLS\b|\bSSL\b|handshake/i.test(text)
+    ? failure("tls", "fetch")
+    : failure("connect", "fetch");
 }
