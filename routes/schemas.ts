@@ -11,7 +11,8 @@ const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 /** RFC 3339 text → Unix ms. */
 export const instant = z.string()
   .refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), "must be an RFC 3339 time")
-  .transform((text) => Date.parse(text));
+  .transform((text) => Date.parse(text))
+  .meta({ type: "string", format: "date-time" });
 
 /** The answer's twin of `instant`. */
 export const instantShown = z.string().meta({ format: "date-time" });
@@ -23,7 +24,8 @@ export const listQuery = {
       (text) => text === undefined || /^[1-9]\d{0,2}$/.test(text) && Number(text) <= LIST_LIMIT_MAX,
       `must be a whole number from 1 to ${LIST_LIMIT_MAX}`,
     )
-    .transform((text) => text === undefined ? LIST_LIMIT_DEFAULT : Number(text)),
+    .transform((text) => text === undefined ? LIST_LIMIT_DEFAULT : Number(text))
+    .meta({ type: "integer", minimum: 1, maximum: LIST_LIMIT_MAX, default: LIST_LIMIT_DEFAULT }),
   cursor: z.string().max(1_024).optional(),
 };
 

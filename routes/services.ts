@@ -59,8 +59,8 @@ export interface Deliveries {
   test(endpoint: EndpointId, extra: Write[]): Promise<AttemptRow>;
   /** Queues a replay. Over 1,000 events: `invalid_request`. `extra` as above. */
   replay(endpoint: EndpointId, selection: Selection, extra: Write[]): Promise<{ queued: number }>;
-  /** Puts a dead letter's job back and removes the item; null when it is not there. */
-  redrive(id: Id<"deadLetter">): Promise<DeadLetter | null>;
+  /** Puts a dead letter's job back and removes the item in one commit; null when it is not there. `extra` as above. */
+  redrive(id: Id<"deadLetter">, extra: Write[]): Promise<DeadLetter | null>;
   /** Moves what is parked under a partner back to the job rows, after its reactivation. */
   unpark(partner: PartnerId): Promise<void>;
 }
