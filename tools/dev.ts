@@ -1,0 +1,101 @@
+/**
+ * `deno task dev`: the service on 127.0.0.1:8000 with an embedded store, local secrets, a key, a tenant and an endpoint that leads
+ * to its own receiver; prints one `curl` that causes a delivery. `PM_ENV=local` only.
+ */
+import { createKey } from "../actors/key_admin.ts";
+import { loadConfig } from "../lib/edge/config.ts";
+import { kvPlace } from "../lib/edge/open_kv.ts";
+import { realIds, realNow, realRandom } from "../lib/edge/ports.ts";
+import { permission } from "../lib/keys.ts";
+import { refuseStart, type Server, startServer, stopOnSignal } from "../main.ts";
+import { makeReceiver, RECEIVER_PATH } from "./dev/receiver.ts";
+
+/** What the first start made, kept beside the store (mode 0600). */
+interface DevState {
+  key: string;
+  tenant_id: string;
+  webhook_id: string;
+  secret: string;
+}
+
+const EVENT_TYPE = "order.paid";
+const EXAMPLE = { order_id: "ord_1001", amount: 42.50, currency: "EUR" };
+const FILE_MODE = 0o600;
+
+async function dev(): Promise<void> {
+  const config = await loadConfig(realRandom);
+  if (config.env !== "local") {
+    console.error("Cannot start: deno task dev is for PM_ENV=local. Use deno task start.");
+    Deno.exit(1);
+  }
+  const target = `127.0.0.1:${config.port}`;
+  let state: DevState | null = null;
+  const server = await startServer({
+    ...config,
+    host: "127.0.0.1",
+    allowedTargets: new Set([...config.allowedTargets, target]),
+  }, { before: makeReceiver(() => state?.secret ?? null, realNow) });
+  stopOnSignal(server);
+  Deno.cron("sweep", "* * * * *", () => server.system.sweep());
+
+  const path = kvPlace(config.kvPath) === "file" ? `${config.kvPath}.dev.json` : null;
+  state = (path === null ? null : await read(path)) ??
+    await prepare(server, config.secrets.keyPepper.bytes, target);
+  if (path !== null) await Deno.writeTextFile(path, JSON.stringify(state, null, 2), { mode: FILE_MODE });
+  console.log(greeting(`http://${target}`, state));
+}
+
+async function read(path: string): Promise<DevState | null> {
+  try {
+    return JSON.parse(await Deno.readTextFile(path));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+/** A platform key, a tenant, an event type and an endpoint, made through the routes as a person would. */
+async function prepare(server: Server, pepper: Uint8Array, target: string): Promise<DevState> {
+  const { kv, committer } = server.services;
+  const { secret: key } = await createKey(
+    { kv, committer, now: realNow, ids: realIds(), random: realRandom, pepper, mode: "test" },
+    { name: "development", level: "platform", permissions: [...permission.options], expires_at: null },
+    null,
+  );
+  const call = async (method: string, path: string, body: unknown) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const response = await server.fetch(
+      new Request(`http://${target}${path}`, { method, headers, body: JSON.stringify(body) }),
+    );
+    const answer = await response.json();
+    if (!response.ok) throw new Error(`${method} ${path}: ${answer.error.message}`);
+    return answer;
+  };
+  const tenant = await call("POST", "/v1/tenants", { slug: "demo", name: "Demo" });
+  await call("PUT", `/v1/tenants/${tenant.id}/event-types/${EVENT_TYPE}`, {
+    description: "An order was paid.",
+    schema: { type: "object" },
+    example: EXAMPLE,
+  });
+  const url = `http://${target}${RECEIVER_PATH}`;
+  const webhook = await call("POST", `/v1/tenants/${tenant.id}/webhooks`, { url, events: ["*"] });
+  return { key, tenant_id: tenant.id, webhook_id: webhook.id, secret: webhook.secret };
+}
+
+function greeting(origin: string, state: DevState): string {
+  const event = JSON.stringify({ type: EVENT_TYPE, data: EXAMPLE });
+  return `
+Pylota webhooks is ready at ${origin}
+  key       ${state.key}
+  tenant    ${state.tenant_id}
+  endpoint  ${state.webhook_id} → ${origin}${RECEIVER_PATH}
+
+Cause a delivery:
+
+curl -X POST ${origin}/v1/tenants/${state.tenant_id}/owners/order-1001/events -H 'Authorization: Bearer ${state.key}' -H 'Content-Type: application/json' -d '${event}'
+
+and see it arrive, verified, at ${origin}${RECEIVER_PATH}
+`;
+}
+
+await dev().catch(refuseStart);
