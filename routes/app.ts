@@ -126,17 +126,15 @@ function note(
   services: Services,
   key: KeyRow | null,
 ): void {
-  const ms = Math.max(0, services.now() - c.get("started"));
-  const labels = {
-    route,
-    method: KNOWN_METHODS.has(method) ? method : "other",
-    status: `${Math.floor(status / 100)}xx`,
-  };
-  services.metrics.count("http_requests_total", { ...labels, code });
+  const ms = Math.max(0, services.now() - c.get("started")), id = c.get("requestId");
+  const known = KNOWN_METHODS.has(method) ? method : "other";
+  const labels = { route, method: known, status: `${Math.floor(status / 100)}xx`, code };
+  services.metrics.count("http_requests_total", labels);
   services.metrics.observe("http_ms", ms, labels);
   services.log.info("http_request", {
-    request_id: c.get("requestId"),
-    ...labels,
+    request_id: id,
+    route,
+    method: known,
     status,
     code,
     ms,

@@ -4,6 +4,8 @@
  */
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Kv, Write } from "../lib/edge/kv.ts";
+import type { Log } from "../lib/edge/log.ts";
+import type { Metrics } from "../lib/edge/metrics.ts";
 import type { Random, Timers } from "../lib/edge/ports.ts";
 import type { EndpointId, Id, Ids, PartnerId } from "../lib/ids.ts";
 import type { AttemptRow, DeadLetter } from "../lib/keys.ts";
@@ -31,26 +33,6 @@ export interface RouteConfig {
   version: string;
   /** How deliveries leave: `socket` (pinned address) or `fetch` (the fall-back). Shown by `/health`. */
   transport: "socket" | "fetch";
-}
-
-/** JSON lines with typed fields only: ids, codes, counts, durations (reference §9). */
-export interface Log {
-  info(event: string, fields?: Record<string, LogValue>): void;
-  warn(event: string, fields?: Record<string, LogValue>): void;
-  error(event: string, fields?: Record<string, LogValue>): void;
-}
-export type LogValue = string | number | boolean | null | undefined;
-
-/** Counters, histograms and their Prometheus text (reference §8). */
-export interface Metrics {
-  /** Adds to a counter. */
-  count(name: string, labels?: Record<string, string>, by?: number): void;
-  /** Adds to a histogram. */
-  observe(name: string, value: number, labels?: Record<string, string>): void;
-  /** Sets a gauge. */
-  gauge(name: string, value: number, labels?: Record<string, string>): void;
-  /** The Prometheus text exposition. */
-  render(): string;
 }
 
 /** The delivery side, as routes see it. */
