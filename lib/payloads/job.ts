@@ -5,8 +5,15 @@ import type { EventType } from "../catalogue.ts";
 export const erasureScope = z.enum(["message", "thread", "identity"]);
 export type ErasureScope = z.infer<typeof erasureScope>;
 
-/** Where an erasure can stand when it fails. */
-export const erasureStep = z.enum(["find", "state", "events", "finish"]);
+/** Where an erasure can stand when it fails, in order; `mailbox` and `identity_events` are an identity's alone. */
+export const erasureStep = z.enum([
+  "find",
+  "messages",
+  "message_events",
+  "mailbox",
+  "identity_events",
+  "finish",
+]);
 export type ErasureStep = z.infer<typeof erasureStep>;
 
 const ulid = "[0-7][0-9A-HJKMNP-TV-Z]{25}";
@@ -58,7 +65,7 @@ export const jobTypes: readonly EventType[] = [
     name: "erasure.failed",
     owner: "job",
     data: z.strictObject({ erasure_request_id: id("era"), step: erasureStep, error: code }),
-    example: { erasure_request_id: ERASURE, step: "events", error: "store_failed" },
+    example: { erasure_request_id: ERASURE, step: "message_events", error: "store_failed" },
     description: "An erasure gave up at a step; what it had erased stays erased.",
   },
   {

@@ -1,6 +1,5 @@
 /** A real KV with the owner actors over it, a manual clock and one tenant: what the owners' tests share. */
 import { makeCommitter } from "../../lib/edge/committer.ts";
-import type { Kv } from "../../lib/edge/kv.ts";
 import { type EventId, type Id, makeIds, type TenantId } from "../../lib/ids.ts";
 import { keys, type TenantRow } from "../../lib/keys.ts";
 import { loadEvents } from "../../actors/event_store.ts";
@@ -9,7 +8,7 @@ import { makeOwners } from "../../actors/owner.ts";
 export const START = Date.UTC(2026, 9, 1);
 
 export interface World {
-  kv: Kv;
+  kv: Deno.Kv;
   committer: ReturnType<typeof makeCommitter>;
   owners: ReturnType<typeof makeOwners>;
   ids: ReturnType<typeof makeIds>;

@@ -1,0 +1,53 @@
+/**
+ * Exports: the events of a tenant or an identity up to the moment it was asked for. The job counts them and says when it is
+ * ready; what is read is the live event store, never a copy, so an erasure after an export holds for the export too.
+ */
+import { rfc3339 } from "../../lib/envelope.ts";
+import { type EventKey, ulidFloor } from "../../lib/ids.ts";
+import { type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
+import { DAY_MS } from "../../lib/limits.ts";
+import type { ExportRow } from "../../lib/payloads/job_rows.ts";
+import { ending, type JobDeps, step, tell } from "./job_store.ts";
+
+export const EXPORT_KEPT_MS = 7 * DAY_MS;
+const COUNTED_PER_STEP = 10_000;
+
+/** The first event key an export does not hold. */
+export const exportEnd = (row: ExportRow): EventKey => ulidFloor(row.created_at + 1) as EventKey;
+
+/** Whether an export holds this event. */
+export const exported = (row: ExportRow, event: EventIndexRow): boolean =>
+  row.identity_id === null || event.identity === row.identity_id;
+
+export async function exportStep(d: JobDeps, owner: OwnerRef, row: ExportRow): Promise<void> {
+  const { tenant } = owner;
+  const start = row.cursor === null
+    ? keys.eventsOfTenant(tenant)
+    : [...keys.eventOfTenant(tenant, row.cursor as EventKey), 0];
+  const end = keys.eventOfTenant(tenant, exportEnd(row));
+  let scanned = 0, events = row.events, cursor = row.cursor;
+  for await (
+    const { key, value } of d.kv.list<EventIndexRow>({ start, end }, {
+      limit: COUNTED_PER_STEP,
+      batchSize: 500,
+    })
+  ) {
+    scanned++;
+    cursor = key[2] as string;
+    if (exported(row, value)) events++;
+  }
+  await step<ExportRow>(d, owner, row, async (tx) => {
+    if (scanned === COUNTED_PER_STEP) return { events, cursor };
+    const expires_at = tx.now + EXPORT_KEPT_MS;
+    const event = await tell(tx, "export.completed", { export_id: row.id, expires_at: rfc3339(expires_at) });
+    return {
+      events,
+      cursor: null,
+      status: "completed",
+      completed_at: tx.now,
+      due: null,
+      expires_at,
+      event: ending(event),
+    };
+  });
+}
