@@ -42,6 +42,7 @@ export type NotFoundThing =
   | "delivery"
   | "key"
   | "message"
+  | "address"
   | "event_type"
   | "dead_letter"
   | "route"; // deno-fmt-ignore

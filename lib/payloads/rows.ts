@@ -36,7 +36,7 @@ export const identityRow = z.object({
 });
 export type IdentityRow = z.infer<typeof identityRow>;
 
-/** part `address`, id. */
+/** An address of the identity. Part `addresses` is one row, a list of them: every mail looks at all of them. */
 export const addressRow = z.object({
   id: z.string(),
   address: z.string(),
@@ -47,7 +47,11 @@ export const addressRow = z.object({
 });
 export type AddressRow = z.infer<typeof addressRow>;
 
-/** part `key`, kid: a signing key of the identity. `current` is the row of the one in use: `{kid}`. */
+/** `keys.mailAddress`. */
+export const mailAddressRow = z.object({ identity: z.string(), address: z.string() });
+export type MailAddressRow = z.infer<typeof mailAddressRow>;
+
+/** part `key`, kid: a signing key of the identity. */
 export const signingKeyRow = z.object({ status: z.enum(["active", "retired", "revoked"]), created_at: ms });
 export type SigningKeyRow = z.infer<typeof signingKeyRow>;
 
@@ -115,6 +119,8 @@ export type SuppressionRow = z.infer<typeof suppressionRow>;
 /** part `thread`, id. */
 export const threadRow = z.object({ messages: z.int().nonnegative(), last_at: ms });
 export type ThreadRow = z.infer<typeof threadRow>;
+
+/** part `thread_message`, thread id, message id: true. What an erasure of a thread lists. */
 
 /** part `rfc_id`, the mail's own Message-ID: what a reply's references find. */
 export const rfcIdRow = z.object({ message: z.string(), thread: z.string() });
