@@ -4,7 +4,7 @@
  */
 import { invariant } from "../lib/errors.ts";
 import type { EndpointId, EventId, EventKey } from "../lib/ids.ts";
-import { type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
+import { after, type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
 import { MAX_CHUNK_BYTES, MAX_GET_MANY_KEYS } from "../lib/limits.ts";
 import type { Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { MatchEvent } from "../lib/match.ts";
@@ -65,7 +65,7 @@ export async function loadEvents(kv: Kv, wanted: readonly EventKey[]): Promise<M
   if (wanted.length > MAX_GET_MANY_KEYS) {
     // Events of one commit lie side by side: one range read, given up when strangers lie between.
     const sorted = [...missing].sort();
-    const start = keys.event(sorted[0]!), end = [...keys.event(sorted.at(-1)!), 0];
+    const start = keys.event(sorted[0]!), end = after(keys.event(sorted.at(-1)!));
     const rows = kv.list<EventRow>({ start, end }, { limit: missing.size * 2, batchSize: 500 });
     for await (const entry of rows) {
       const key = entry.key[1] as EventKey;

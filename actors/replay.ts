@@ -89,8 +89,8 @@ async function keysInWindow(
     ? keys.eventsOfPartner(partner_id!)
     : keys.events();
   const since = Math.max(window.since, d.now() - REPLAY_WINDOW_MS);
-  const start: KvKey = [...prefix, ulidFloor(since)];
-  const end: KvKey = [...prefix, ulidFloor(Math.max(since, window.until))];
+  const start = within(prefix, ulidFloor(since));
+  const end = within(prefix, ulidFloor(Math.max(since, window.until)));
   const found: EventKey[] = [];
   for await (const entry of d.kv.list({ start, end }, { batchSize: 500 })) {
     found.push(entry.key.at(-1) as EventKey);

@@ -311,6 +311,11 @@ export type Scope =
   | { level: "partner"; partner: PartnerId }
   | { level: "tenant"; tenant: TenantId };
 
+/** The first key behind `key`: the exclusive start, or inclusive end, of a range. */
+export const after = (key: Deno.KvKey): Deno.KvKey => [...key, 0];
+/** A bound of a range inside a family: `part` is the next part of its keys. */
+export const within = (family: Deno.KvKey, part: string | number): Deno.KvKey => [...family, part];
+
 export const scopeName = (scope: Scope): string =>
   scope.level === "platform" ? "platform" : scope.level === "partner" ? scope.partner : scope.tenant;
 

@@ -2,7 +2,7 @@
  * Signs of life ("Crash", DESIGN §5): each instance writes a row every second; jobs claimed by one whose row is over 5 s old
  * are due again at once, so that a kill -9 costs seconds, not the visibility.
  */
-import { type Job, keys } from "../keys.ts";
+import { type Job, keys, within } from "../keys.ts";
 import { HEARTBEAT_DEAD_AFTER_MS, HEARTBEAT_EVERY_MS, VISIBILITY_MS } from "../limits.ts";
 import type { Committer } from "./committer.ts";
 import type { Jobs } from "./jobs.ts";
@@ -67,7 +67,7 @@ export class Heartbeat {
     const now = this.d.now();
     let freed = 0;
     for (let shard = 0; shard < this.d.jobs.shards; shard++) {
-      const [start, end] = [now, now + VISIBILITY_MS + 1].map((due) => [...keys.jobsOfShard(shard), due]);
+      const [start, end] = [now, now + VISIBILITY_MS + 1].map((due) => within(keys.jobsOfShard(shard), due));
       const commits: Promise<unknown>[] = [];
       for await (const row of this.d.kv.list<Job>({ start: start!, end: end! })) {
         if (row.value.by !== instance) continue;
