@@ -21,7 +21,7 @@ export function parseBody(row: Route, body: Body): unknown {
   }
   const result = row.body.safeParse(body.json === null ? {} : body.json.value);
   if (result.success) return result.data;
-  throw invalidRequest(fieldErrors(result.error));
+  throw invalidRequest(fieldErrors(result.error).map((error) => ({ ...error, path: error.path || "body" })));
 }
 
 /** Values against their schemas by name; unknown names are refused like unknown fields. */
