@@ -11,6 +11,7 @@ import {
   keys,
   type PairRow,
   type Scope,
+  within,
 } from "../lib/keys.ts";
 import { MAX_ITEMS_PER_JOB, MAX_REPLAY_EVENTS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
 import { filtered } from "../lib/match.ts";

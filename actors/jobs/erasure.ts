@@ -8,7 +8,7 @@
 import { unreachable } from "../../lib/errors.ts";
 import { rfc3339 } from "../../lib/envelope.ts";
 import type { EventKey, Id, IdentityId } from "../../lib/ids.ts";
-import { type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
+import { after, type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
 import type { ErasureRow } from "../../lib/payloads/job_rows.ts";
 import type { ErasedRequest } from "../../lib/payloads/job.ts";
 import { eraseIdentity, eraseMessage, messagesOf } from "../mailbox/erase.ts";
@@ -103,7 +103,7 @@ async function identityEvents(d: JobDeps, owner: OwnerRef, row: ErasureRow): Pro
   // The row after the cursor: a key with one part more sorts right behind it.
   const selector = last === null
     ? { prefix }
-    : { prefix, start: [...keys.eventOfTenant(owner.tenant, last as EventKey), 0] };
+    : { prefix, start: after(keys.eventOfTenant(owner.tenant, last as EventKey)) };
   const rows = d.kv.list<EventIndexRow>(selector, { limit: SCANNED_PER_STEP, batchSize: 500 });
   for await (const { key, value } of rows) {
     scanned++;
