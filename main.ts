@@ -108,7 +108,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     keyCache: makeKeyCache({ kv, now: realNow }),
     ready: async () => [{ name: "store", ok: await answers(kv) }, { name: "work", ok: working }],
   };
-  const app = createApp(allRoutes, services);
+  const app = createApp(allRoutes(services.config), services);
   const answer = async (request: Request, info?: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> =>
     await options.before?.(request) ?? await app.fetch(request, info);
   await system.start();

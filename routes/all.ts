@@ -1,17 +1,27 @@
 /** Every row of the route table: the HTTP API, its OpenAPI document and the isolation test come from this list. */
+import { auditRoutes } from "./audit.ts";
 import { deliveryRoutes } from "./deliveries.ts";
 import { eventRoutes } from "./events.ts";
 import { keyRoutes } from "./keys.ts";
 import { partnerRoutes } from "./partners.ts";
+import { platformRoutes } from "./platform.ts";
+import type { RouteConfig } from "./services.ts";
 import type { Route } from "./table.ts";
 import { tenantRoutes } from "./tenants.ts";
 import { webhookRoutes } from "./webhooks.ts";
 
-export const allRoutes: readonly Route[] = [
+const rows: readonly Route[] = [
   ...tenantRoutes,
   ...partnerRoutes,
   ...keyRoutes,
   ...webhookRoutes,
   ...deliveryRoutes,
   ...eventRoutes,
+  ...auditRoutes,
+];
+
+/** The configuration decides whether `/metrics` needs a key. */
+export const allRoutes = (config: RouteConfig): Route[] => [
+  ...rows,
+  ...platformRoutes(config, rows),
 ];
