@@ -9,6 +9,7 @@ import { type Config, ConfigError, loadConfig } from "./lib/edge/config.ts";
 import { makeDialer } from "./lib/edge/dialer.ts";
 import { makeFetchDialer } from "./lib/edge/dialer_fetch.ts";
 import { makeGuardedHttp, permits } from "./lib/edge/http.ts";
+import { LocalSecretsError } from "./lib/edge/local_secrets.ts";
 import { openKv, OpenKvError } from "./lib/edge/open_kv.ts";
 import { realIds, realNow, realRandom, realTimers } from "./lib/edge/ports.ts";
 import { makeResolver } from "./lib/edge/resolver.ts";
@@ -16,7 +17,7 @@ import { makeSealer } from "./lib/edge/seal.ts";
 import { makeTelemetry } from "./lib/edge/telemetry.ts";
 import { keys } from "./lib/keys.ts";
 import { nextDelayMs } from "./lib/schedule.ts";
-import { GRACEFUL_STOP_MS, SECOND_MS } from "./lib/limits.ts";
+import { BODY_DEADLINE_MS, GRACEFUL_STOP_MS, SECOND_MS } from "./lib/limits.ts";
 import { MIGRATIONS } from "./migrations/list.ts";
 import { migrate, SchemaTooNewError } from "./migrations/runner.ts";
 import { createApp } from "./routes/app.ts";
@@ -25,7 +26,8 @@ import { makeKeyCache } from "./routes/auth.ts";
 import type { Services } from "./routes/services.ts";
 import release from "./deno.json" with { type: "json" };
 
-const BODY_DEADLINE_MS = 30 * SECOND_MS;
+/** What requests under way get at a graceful stop, before and after the deliveries get theirs. */
+const REQUESTS_MS = 2 * SECOND_MS;
 
 export interface Server {
   readonly port: number;
@@ -62,7 +64,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const http = makeGuardedHttp({ rules, resolver, dialer, timers: realTimers, now: realNow });
   const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
   const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);
-  const queue = config.doorbell === "auto" && await listen(kv, () => system.doorbell());
+  const queue = config.doorbell === "auto" && await hear(kv, () => system.doorbell());
   const system = makeSystem({
     kv,
     ports: { now: realNow, timers: realTimers, random: realRandom, ids },
@@ -112,15 +114,15 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const answer = async (request: Request, info?: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> =>
     await options.before?.(request) ?? await app.fetch(request, info);
   await system.start();
+  const cut = new AbortController();
+  const server = await listen(config, cut.signal, answer).catch(async (error) => {
+    await system.stop(0);
+    await dialer.close();
+    kv.close();
+    throw error;
+  });
   working = true;
-  const listening = Promise.withResolvers<number>();
-  const server = Deno.serve({
-    hostname: config.host,
-    port: config.port,
-    onListen: ({ port }) => listening.resolve(port),
-  }, answer);
-  server.finished.catch(listening.reject);
-  const port = await listening.promise;
+  const { port } = server.addr;
   log.info("started", {
     port,
     env: config.env,
@@ -136,8 +138,13 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     fetch: answer,
     async stop() {
       working = false;
-      await server.shutdown();
-      await system.stop(GRACEFUL_STOP_MS);
+      const answered = server.shutdown();
+      // What was asked for a moment ago is answered and delivered; a client that dawdles holds nothing up.
+      await within(REQUESTS_MS, answered);
+      await system.stop(GRACEFUL_STOP_MS - 2 * REQUESTS_MS);
+      await within(REQUESTS_MS, answered);
+      cut.abort();
+      await system.committer.idle();
       await dialer.close();
       kv.close();
       log.info("stopped");
@@ -145,8 +152,43 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   };
 }
 
+/** The address cannot be listened on; the message says what to change. */
+class ListenError extends Error {
+  override name = "ListenError";
+}
+
+/** @param cut ends every connection at once. Throws `ListenError`. */
+async function listen(
+  { host, port }: Config,
+  cut: AbortSignal,
+  answer: Deno.ServeHandler<Deno.NetAddr>,
+): Promise<Deno.HttpServer<Deno.NetAddr>> {
+  try {
+    const listening = Promise.withResolvers<void>();
+    const onListen = () => listening.resolve();
+    const server = Deno.serve({ hostname: host, port, signal: cut, onListen }, answer);
+    server.finished.catch(listening.reject);
+    await listening.promise;
+    return server;
+  } catch (error) {
+    throw new ListenError(
+      `Cannot listen on ${host}:${port}: ${(error as Error).message}. ` +
+        "End what listens there, or set PM_HOST and PM_PORT to a free address.",
+      { cause: error },
+    );
+  }
+}
+
+/** Waits for `work`, but no longer than `ms`. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = realTimers.after(ms, late.resolve);
+  await Promise.race([work, late.promise]);
+  realTimers.cancel(timer);
+}
+
 /** Hears the doorbell where the platform has queues; elsewhere timers and the sweep do all of it. */
-async function listen(kv: Deno.Kv, ring: () => void): Promise<boolean> {
+async function hear(kv: Deno.Kv, ring: () => void): Promise<boolean> {
   const listening = kv.listenQueue(ring).then(() => true, () => false);
   return await Promise.race([listening, new Promise<true>((resolve) => setTimeout(() => resolve(true), 50))]);
 }
@@ -160,9 +202,12 @@ async function answers(kv: Deno.Kv): Promise<boolean> {
   }
 }
 
+/** A start refused for a reason that whoever started it can change. */
+const REFUSALS = [ConfigError, LocalSecretsError, ListenError, OpenKvError, SchemaTooNewError];
+
 /** Prints why a start was refused and ends the process with code 1. */
 export function refuseStart(error: unknown): never {
-  const expected = [ConfigError, OpenKvError, SchemaTooNewError].some((kind) => error instanceof kind);
+  const expected = REFUSALS.some((kind) => error instanceof kind);
   if (!expected) throw error;
   console.error((error as Error).message);
   Deno.exit(1);
