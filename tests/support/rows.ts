@@ -1,0 +1,56 @@
+/** What is in the store, read for assertions. */
+import type { EndpointId, EventKey } from "../../lib/ids.ts";
+import {
+  type AttemptRow,
+  type DeadLetter,
+  type DeliverJob,
+  type EndpointRow,
+  type HealthRow,
+  type Job,
+  keys,
+  type PairRow,
+} from "../../lib/keys.ts";
+import type { World } from "./world.ts";
+
+async function all<T>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.KvEntry<T>[]> {
+  const rows: Deno.KvEntry<T>[] = [];
+  for await (const row of kv.list<T>({ prefix })) rows.push(row);
+  return rows;
+}
+
+export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptRow[]> =>
+  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value);
+
+export const pair = async (w: World, endpoint: EndpointId, event: EventKey): Promise<PairRow | null> =>
+  (await w.store.get<PairRow>(keys.pair(endpoint, event))).value;
+
+export const health = async (w: World, endpoint: EndpointId): Promise<HealthRow | null> =>
+  (await w.store.get<HealthRow>(keys.health(endpoint))).value;
+
+export const endpointRow = async (w: World, endpoint: EndpointId): Promise<EndpointRow> =>
+  (await w.store.get<EndpointRow>(keys.endpoint(endpoint))).value!;
+
+export interface JobEntry {
+  key: Deno.KvKey;
+  due: number;
+  job: Job;
+}
+
+/** Job rows by due time. */
+export const jobs = async (w: World): Promise<JobEntry[]> =>
+  (await all<Job>(w.store, keys.jobs())).map(({ key, value }) => ({ key, due: key[2] as number, job: value }))
+    .sort((a, b) => a.due - b.due);
+
+export const parked = async (w: World): Promise<DeliverJob[]> =>
+  (await all<DeliverJob>(w.store, keys.parkedAll())).map((row) => row.value);
+
+export const deadLetters = async (w: World): Promise<DeadLetter[]> =>
+  (await all<DeadLetter>(w.store, keys.deadLetters())).map((row) => row.value);
+
+export const pairs = (w: World): Promise<Deno.KvEntry<PairRow>[]> => all(w.store, ["pair"]);
+export const allAttempts = (w: World): Promise<Deno.KvEntry<AttemptRow>[]> => all(w.store, ["attempt"]);
+export const endpoints = (w: World): Promise<Deno.KvEntry<EndpointRow>[]> => all(w.store, keys.endpoints());
+export const heartbeats = (w: World): Promise<Deno.KvEntry<{ at: number }>[]> =>
+  all(w.store, keys.heartbeats());
+export const pendingPlatform = (w: World): Promise<Deno.KvEntry<number>[]> =>
+  all(w.store, keys.platformPendings());

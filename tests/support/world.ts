@@ -1,0 +1,261 @@
+/**
+ * The whole system below HTTP in a test: real KV, real guard, real sealing and signing, real rows. Faked: the clock, the timers,
+ * the seed, DNS and the network. Several isolates may share the store; a crashed one loses its timers and answers nothing.
+ * At the end of each world its invariants are checked (invariants.ts).
+ */
+import assert from "node:assert/strict";
+import { createEndpoint, type EndpointDeps } from "../../actors/endpoints.ts";
+import type { Appended, NewEvent } from "../../actors/owner.ts";
+import { makeSystem, type System } from "../../actors/system.ts";
+import { createPartner, createTenant, type PolicyPatch, type TenancyDeps } from "../../actors/tenancy.ts";
+import { makeGuardedHttp } from "../../lib/edge/http.ts";
+import type { Random } from "../../lib/edge/ports.ts";
+import { makeSealer } from "../../lib/edge/seal.ts";
+import { type Ids, makeIds, type PartnerId } from "../../lib/ids.ts";
+import type { EndpointRow, OwnerRef, Scope, TenantRow } from "../../lib/keys.ts";
+import { nextDelayMs } from "../../lib/schedule.ts";
+import type { UrlRules } from "../../lib/ssrf/url.ts";
+import { checkInvariants } from "./invariants.ts";
+import { ManualTime, seeded } from "./manual_time.ts";
+import { Network } from "./network.ts";
+import { watch, type WatchedKv } from "./watched_kv.ts";
+
+export interface IsolateOptions {
+  maxInFlight?: number;
+  maxPerEndpoint?: number;
+  jobShards?: number;
+  doorbell?: boolean;
+  hotHandOff?: boolean;
+  commitsInFlight?: number;
+}
+
+/** One isolate: the system with its own ids, committer, caches and timers. */
+export interface Isolate {
+  name: string;
+  system: System;
+  ids: Ids;
+  /** This isolate's own view of the shared store. */
+  kv: WatchedKv;
+  /** What its observer was told, newest last. */
+  failures: { what: string; error: unknown }[];
+  recorded: { kind: string; dead: boolean }[];
+  disabled: { endpoint: string; reason: string }[];
+  tenancy: TenancyDeps;
+  endpoints: EndpointDeps;
+  crashed: boolean;
+  /** kill -9: its timers are gone and its store answers no more. */
+  crash(): void;
+}
+
+const HASH_KEY = new Uint8Array(32).fill(7);
+const RULES: UrlRules = {
+  apiHost: "api.pylota.example.com",
+  consoleHost: null,
+  platformDomain: null,
+  allowedTargets: new Set(),
+};
+
+export class World {
+  readonly time = new ManualTime();
+  readonly net = new Network(() => this.time.now);
+  readonly isolates: Isolate[] = [];
+  /** Secrets by endpoint, as their creator got them. */
+  readonly secrets = new Map<string, string>();
+  /** Failures of ours a test provokes on purpose, by stage; any other one fails the test. */
+  readonly expected = new Set<string>();
+  readonly unit: () => number;
+  #slugs = 0;
+
+  constructor(readonly store: Deno.Kv, seed: number) {
+    this.unit = seeded(seed);
+  }
+
+  now = (): number => this.time.now;
+
+  /** Builds an isolate over the shared store and starts it. */
+  async isolate(options: IsolateOptions = {}): Promise<Isolate> {
+    const name = `isolate ${this.isolates.length + 1}`;
+    const { timers, drop } = this.time.group();
+    const kv = watch(this.store);
+    const ids = makeIds(this.now, this.unit);
+    const random: Random = {
+      bytes: (length) => Uint8Array.from({ length }, () => Math.floor(this.unit() * 256)),
+      unit: this.unit,
+    };
+    const sealer = makeSealer(new Uint8Array(32).fill(1), null, random);
+    const http = makeGuardedHttp({
+      rules: RULES,
+      resolver: this.net.resolver,
+      dialer: this.net.dialer(name, timers),
+      timers,
+      now: this.now,
+    });
+    const failures: Isolate["failures"] = [];
+    const recorded: Isolate["recorded"] = [];
+    const disabled: Isolate["disabled"] = [];
+    const settings = {
+      commitsInFlight: 1,
+      jobShards: 4,
+      maxInFlight: 512,
+      maxPerEndpoint: 32,
+      doorbell: false,
+      hotHandOff: true,
+      ...options,
+    };
+    const system = makeSystem({
+      kv,
+      ports: { now: this.now, timers, random, ids },
+      http,
+      openSecret: (sealed, aad) => this.#during(kv, sealer.open(sealed, aad)),
+      hashKey: HASH_KEY,
+      userAgent: "PylotaMail/1.0 (+https://github.com/PILOTAAI/pylota-mail)",
+      nextDelayMs: (k, retryAfter) => nextDelayMs(k, this.unit(), retryAfter),
+      observer: {
+        fanned: () => {},
+        recorded: ({ kind }, dead) => void recorded.push({ kind, dead }),
+        disabled: (endpoint, reason) => void disabled.push({ endpoint, reason }),
+        failed: (what, error) => void failures.push({ what, error }),
+      },
+      ...settings,
+    });
+    const shared = { kv, committer: system.committer, now: this.now, ids };
+    const isolate: Isolate = {
+      name,
+      system,
+      ids,
+      kv,
+      failures,
+      recorded,
+      disabled,
+      tenancy: { ...shared, jobs: system.jobs },
+      endpoints: { ...shared, random, sealer, guard: http },
+      crashed: false,
+      crash() {
+        isolate.crashed = true;
+        drop();
+        const dead = () => new Promise<never>(() => {});
+        kv.beforeCommit = dead;
+        kv.beforeRead = dead;
+      },
+    };
+    this.isolates.push(isolate);
+    await system.start();
+    await this.settle();
+    return isolate;
+  }
+
+  get first(): Isolate {
+    return this.isolates[0]!;
+  }
+
+  async partner(at = this.first): Promise<PartnerId> {
+    return (await createPartner(at.tenancy, "Partner", null)).id;
+  }
+
+  async tenant(partner: PartnerId | null = null, policy?: PolicyPatch, at = this.first): Promise<TenantRow> {
+    const slug = `tenant-${++this.#slugs}`;
+    return await createTenant(at.tenancy, { slug, name: slug, partner, policy }, null);
+  }
+
+  /** An endpoint of a tenant, a partner or (null) the platform. `*` unless `events` says else. */
+  async endpoint(
+    of: TenantRow | PartnerId | null,
+    url: string,
+    more: Partial<Parameters<typeof createEndpoint>[2]> = {},
+    at = this.first,
+  ): Promise<EndpointRow> {
+    const scope: Scope = of === null
+      ? { level: "platform" }
+      : typeof of === "string"
+      ? { level: "partner", partner: of }
+      : { level: "tenant", tenant: of.id };
+    const { row, secret } = await createEndpoint(at.endpoints, scope, { url, events: ["*"], ...more }, null);
+    this.secrets.set(row.id, secret);
+    return row;
+  }
+
+  /** Appends events to a custom owner in one command. */
+  append(
+    tenant: TenantRow,
+    events: number | (Partial<NewEvent>)[] = 1,
+    owner = "owner",
+    at = this.first,
+  ): Promise<Appended[]> {
+    const list = typeof events === "number" ? Array.from({ length: events }, () => ({})) : events;
+    const ref: OwnerRef = { kind: "custom", tenant: tenant.id, id: owner };
+    return at.system.owners.run(ref, async (tx) => {
+      const appended: Appended[] = [];
+      for (const [i, event] of list.entries()) {
+        appended.push(await tx.append({ type: "order.paid", data: { n: i }, ...event }));
+      }
+      return appended;
+    });
+  }
+
+  /** Lets everything happen that needs no passing of time. */
+  async settle(): Promise<void> {
+    for (let quiet = 0, turns = 0; quiet < 3; turns++) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      const busy = this.isolates.some((isolate) => !isolate.crashed && isolate.kv.busy > 0);
+      quiet = busy ? 0 : quiet + 1;
+      assert.ok(turns < 100_000, "the system never comes to rest");
+    }
+    for (const { crashed, system, name } of this.isolates) {
+      if (!crashed && this.net.open === 0) assert.equal(system.flow.lanes.size, 0, `${name} leaks lane room`);
+    }
+  }
+
+  /** Time passes, timer by timer, everything settling in between. For seconds and minutes. */
+  async advance(ms: number): Promise<void> {
+    const end = this.time.now + ms;
+    await this.settle();
+    while (this.time.step(end)) await this.settle();
+    this.time.now = end;
+    await this.settle();
+  }
+
+  /** Time leaps: timers that are due run once, late. For hours and days, with nothing under way. */
+  async jump(ms: number): Promise<void> {
+    this.time.jump(this.time.now + ms);
+    await this.settle();
+  }
+
+  /** Settles a promise that needs the system to come to rest. */
+  async done<T>(promise: Promise<T>): Promise<T> {
+    promise.catch(() => {});
+    await this.settle();
+    return await promise;
+  }
+
+  async #during<T>(kv: WatchedKv, promise: Promise<T>): Promise<T> {
+    const counter = kv as { busy: number };
+    counter.busy++;
+    try {
+      return await promise;
+    } finally {
+      counter.busy--;
+    }
+  }
+}
+
+/** Runs a test in a world of its own with one isolate, checks the invariants, and ends everything. */
+export async function world(
+  body: (w: World) => Promise<void>,
+  options: IsolateOptions & { seed?: number } = {},
+): Promise<void> {
+  const { seed = 1, ...isolate } = options;
+  const kv = await Deno.openKv(":memory:");
+  try {
+    const w = new World(kv, seed);
+    await w.isolate(isolate);
+    await body(w);
+    await w.settle();
+    for (const { failures } of w.isolates) {
+      const unexpected = failures.filter(({ what }) => !w.expected.has(what));
+      if (unexpected.length > 0) throw unexpected[0]!.error;
+    }
+    await checkInvariants(w);
+  } finally {
+    kv.close();
+  }
+}
