@@ -7,7 +7,7 @@ import { ApiError, invalidRequest } from "../lib/errors.ts";
 import { catalogue, unknownAmong } from "../lib/catalogue.ts";
 import { defineType, MAX_CUSTOM_TYPES } from "../lib/custom_types.ts";
 import type { Committer } from "../lib/edge/committer.ts";
-import type { Kv } from "../lib/edge/kv.ts";
+import type { Kv, Write } from "../lib/edge/kv.ts";
 import type { TenantId } from "../lib/ids.ts";
 import { type EventTypeRow, keys } from "../lib/keys.ts";
 import { compileSchema, type Validator } from "../lib/json_schema/compile.ts";
@@ -21,8 +21,12 @@ export interface EventTypeDefinition {
 }
 
 export interface EventTypes {
-  /** Registers or replaces a type. 400 names every fault; over 1,000 types a tenant is 400 as well. */
-  put(tenant: TenantId, definition: EventTypeDefinition): Promise<{ row: EventTypeRow; created: boolean }>;
+  /** Registers or replaces a type; `extra` rows (audit) ride with it. 400 names every fault, or that there are 1,000 types. */
+  put(
+    tenant: TenantId,
+    definition: EventTypeDefinition,
+    extra?: Write[],
+  ): Promise<{ row: EventTypeRow; created: boolean }>;
   get(tenant: TenantId, name: string): Promise<EventTypeRow | null>;
   /** Names of a tenant's types, in order. */
   names(tenant: TenantId): Promise<string[]>;
@@ -97,7 +101,7 @@ export function makeEventTypes(deps: { kv: Kv; committer: Committer; now(): numb
     if (errors.length > 0) throw invalidRequest(errors);
   }
 
-  async function put(tenant: TenantId, definition: EventTypeDefinition) {
+  async function put(tenant: TenantId, definition: EventTypeDefinition, extra: Write[] = []) {
     const validate = defineType(definition);
     const { name, description, schema, example } = definition;
     const key = keys.eventType(tenant, name);
@@ -119,7 +123,7 @@ export function makeEventTypes(deps: { kv: Kv; committer: Committer; now(): numb
       };
       const settled = await committer.commit({
         checks: [{ key, versionstamp: entry.versionstamp }],
-        writes: [{ op: "set", key, value: row }],
+        writes: [{ op: "set", key, value: row }, ...extra],
       });
       if (!settled.ok) continue; // another change of the same type came first
       keep(tenant, name, validate, settled.versionstamp);

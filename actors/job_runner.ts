@@ -5,11 +5,12 @@
  */
 import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
 import type { Kv } from "../lib/edge/kv.ts";
-import type { EventKey, Id, IdentityId, Ids, TenantId } from "../lib/ids.ts";
-import { type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
+import type { EventKey, Id, IdentityId, Ids, PartnerId, TenantId } from "../lib/ids.ts";
+import { type EventRow, keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
 import { JOB_RETRY_MS, MAX_JOB_THROWS, VISIBILITY_MS } from "../lib/limits.ts";
 import type { ErasureScope } from "../lib/payloads/job.ts";
 import type { ErasureRow, ExportRow, JobRow } from "../lib/payloads/job_rows.ts";
+import { type Actor, auditWrites } from "./audit.ts";
 import { eraseStep } from "./jobs/erasure.ts";
 import { exportStep } from "./jobs/export.ts";
 import { ending, type JobDeps, jobKey, saveJob, tell } from "./jobs/job_store.ts";
@@ -45,8 +46,9 @@ export const jobOwner = (tenant: TenantId, request: string): OwnerRef => ({
  */
 export async function requestErasure(
   d: JobDeps & { ids: Ids },
-  tenant: TenantId,
+  { id: tenant, partner_id }: Pick<TenantRow, "id" | "partner_id">,
   request: ErasureRequest,
+  by: Actor,
 ): Promise<OwnerRef> {
   const { scope, reason } = request;
   const identity = request.identity_id ?? await mailboxHolding(d.kv, tenant, request.message_id);
@@ -57,7 +59,11 @@ export async function requestErasure(
   const mailbox: OwnerRef = { kind: "mailbox", tenant, id: identity };
   if (scope === "identity") {
     forbid(request, scope, "message_id", "thread_id");
-    const { erasure } = await d.owners.run(mailbox, (tx) => deleteIdentity(tx, reason));
+    const { erasure } = await d.owners.run(mailbox, async (tx) => {
+      const deleted = await deleteIdentity(tx, reason);
+      audit(tx, "erasure.requested", by, partner_id, deleted.erasure.id);
+      return deleted;
+    });
     await startErasure(d.owners, erasure);
     return jobOwner(tenant, erasure.id);
   }
@@ -70,7 +76,10 @@ export async function requestErasure(
   if (!await holds(d.kv, mailbox, scope, subject)) throw notFound("message");
   const id = d.ids.next("erasure");
   const owner = jobOwner(tenant, id);
-  await d.owners.run(owner, (tx) => create(tx, newErasure(tx, id, scope, identity, request)));
+  await d.owners.run(owner, (tx) => {
+    create(tx, newErasure(tx, id, scope, identity, request));
+    audit(tx, "erasure.requested", by, partner_id, id);
+  });
   return owner;
 }
 
@@ -88,14 +97,22 @@ export const startErasure: StartErasure = async (owners, { id, tenant, scope, id
 /** Asks for an export of a tenant's events, or of one identity's. */
 export async function requestExport(
   d: { owners: Owners; ids: Ids },
-  tenant: TenantId,
+  { id: tenant, partner_id }: Pick<TenantRow, "id" | "partner_id">,
   identity: IdentityId | null,
+  by: Actor,
 ): Promise<OwnerRef> {
   const id = d.ids.next("export");
   const owner = jobOwner(tenant, id);
   await d.owners.run(owner, (tx) => {
-    const row: ExportRow = { kind: "export", ...fresh(tx, id), identity_id: identity, expires_at: null };
+    const row: ExportRow = {
+      kind: "export",
+      ...fresh(tx, id),
+      identity_id: identity,
+      until: tx.ids.ulid(),
+      expires_at: null,
+    };
     create(tx, row);
+    audit(tx, "export.requested", by, partner_id, id);
   });
   return owner;
 }
@@ -180,6 +197,13 @@ function create(tx: Tx, row: JobRow): void {
   tx.set(keys.ownerOf(tx.owner.id), tx.owner);
   tx.set(keys.ownerOf(row.id), tx.owner);
   tx.set(keys.ownerOfTenant(tx.owner), { created_at: tx.now });
+}
+
+function audit(tx: Tx, action: string, by: Actor, partner: PartnerId | null, subject: string): void {
+  const d = { now: () => tx.now, ids: tx.ids };
+  for (const write of auditWrites(d, { action, by, tenant: tx.owner.tenant, partner, subject })) {
+    if (write.op === "set") tx.set(write.key, write.value);
+  }
 }
 
 const fresh = (tx: Tx, id: string) => ({

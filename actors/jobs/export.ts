@@ -3,7 +3,7 @@
  * ready; what is read is the live event store, never a copy, so an erasure after an export holds for the export too.
  */
 import { rfc3339 } from "../../lib/envelope.ts";
-import { type EventKey, ulidFloor } from "../../lib/ids.ts";
+import type { EventKey } from "../../lib/ids.ts";
 import { type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
 import { DAY_MS } from "../../lib/limits.ts";
 import type { ExportRow } from "../../lib/payloads/job_rows.ts";
@@ -11,9 +11,6 @@ import { ending, type JobDeps, step, tell } from "./job_store.ts";
 
 export const EXPORT_KEPT_MS = 7 * DAY_MS;
 const COUNTED_PER_STEP = 10_000;
-
-/** The first event key an export does not hold. */
-export const exportEnd = (row: ExportRow): EventKey => ulidFloor(row.created_at + 1) as EventKey;
 
 /** Whether an export holds this event. */
 export const exported = (row: ExportRow, event: EventIndexRow): boolean =>
@@ -24,7 +21,7 @@ export async function exportStep(d: JobDeps, owner: OwnerRef, row: ExportRow): P
   const start = row.cursor === null
     ? keys.eventsOfTenant(tenant)
     : [...keys.eventOfTenant(tenant, row.cursor as EventKey), 0];
-  const end = keys.eventOfTenant(tenant, exportEnd(row));
+  const end = keys.eventOfTenant(tenant, row.until as EventKey);
   let scanned = 0, events = row.events, cursor = row.cursor;
   for await (
     const { key, value } of d.kv.list<EventIndexRow>({ start, end }, {

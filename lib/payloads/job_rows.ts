@@ -48,6 +48,8 @@ export const exportRow = z.object({
   ...progress,
   /** Null: every event of the tenant. */
   identity_id: z.string().nullable(),
+  /** The first event key it does not hold. */
+  until: z.string(),
   expires_at: ms.nullable(),
 });
 export type ExportRow = z.infer<typeof exportRow>;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import {
   advanceJob,
+  type ErasureRequest,
   jobOwner,
   readJob,
   requestErasure,
@@ -54,6 +55,8 @@ const triage = (w: World, owner: OwnerRef, message: string) =>
       triageMessage(tx, message as Id<"message">, { needs_reply: true, priority: "low", category: null }),
   );
 
+const erase = (w: World, request: ErasureRequest) => requestErasure(w, w.tenant, request, null);
+
 /** Keys under a prefix. */
 async function under(kv: Kv, prefix: Deno.KvKey): Promise<number> {
   let count = 0;
@@ -71,7 +74,7 @@ Deno.test("erasure of a message takes its state and its events' payloads, and no
     const gone = await receive(w, owner, 1, { text: "x".repeat(70_000) });
     const kept = await receive(w, owner, 2);
     await triage(w, owner, gone.id);
-    const job = await requestErasure(w, w.tenant.id, {
+    const job = await erase(w, {
       scope: "message",
       message_id: gone.id as Id<"message">,
       reason: "asked",
@@ -123,7 +126,7 @@ Deno.test("erasure takes the chunks of a large payload", () =>
     assert.equal(await chunks(), 2);
     await advanceJob(
       w,
-      await requestErasure(w, w.tenant.id, {
+      await erase(w, {
         scope: "message",
         identity_id: owner.id as IdentityId,
         message_id: gone.id as Id<"message">,
@@ -139,7 +142,7 @@ Deno.test("erasure of a thread takes all its messages", () =>
     const first = await receive(w, owner, 1);
     for (let n = 2; n <= 45; n++) await receive(w, owner, n, { in_reply_to: "<1@example.com>" });
     await receive(w, owner, 100);
-    const job = await requestErasure(w, w.tenant.id, {
+    const job = await erase(w, {
       scope: "thread",
       identity_id: owner.id as IdentityId,
       thread_id: first.thread_id as Id<"thread">,
@@ -182,8 +185,8 @@ Deno.test("identity.deleted: the mailbox goes, then the event with the job's seq
   world(async (w) => {
     const { owner, other } = await busyIdentity(w);
     const request = { scope: "identity", identity_id: owner.id as IdentityId, reason: "closed" } as const;
-    const job = await requestErasure(w, w.tenant.id, request);
-    assert.deepEqual(await requestErasure(w, w.tenant.id, request), job, "twice is one job");
+    const job = await erase(w, request);
+    assert.deepEqual(await erase(w, request), job, "twice is one job");
     await assert.rejects(receive(w, owner, 99), code("invalid_state"));
     await assertGone(w, owner, other, await advanceJob(w, job, 1_000) as ErasureRow);
   }));
@@ -196,7 +199,7 @@ for (let crash = 1; crash <= COMMITS; crash++) {
     world(async (w) => {
       const { owner, other } = await busyIdentity(w, 3);
       const identity_id = owner.id as IdentityId;
-      const job = await requestErasure(w, w.tenant.id, { scope: "identity", identity_id, reason: "closed" });
+      const job = await erase(w, { scope: "identity", identity_id, reason: "closed" });
       let calls = 0;
       const run = async (o: OwnerRef, command: never) => {
         if (calls > crash) throw new Error("the process is gone");
@@ -216,7 +219,7 @@ for (let crash = 1; crash <= COMMITS; crash++) {
 Deno.test("two runners never do the same step twice", () =>
   world(async (w) => {
     const { owner, other } = await busyIdentity(w);
-    const job = await requestErasure(w, w.tenant.id, {
+    const job = await erase(w, {
       scope: "identity",
       identity_id: owner.id as IdentityId,
       reason: "closed",
@@ -230,7 +233,7 @@ Deno.test("erasure.failed: after thirteen throws in a row the job gives up and s
   world(async (w) => {
     const owner = await identity(w);
     const message = await receive(w, owner, 1);
-    const job = await requestErasure(w, w.tenant.id, {
+    const job = await erase(w, {
       scope: "message",
       message_id: message.id as Id<"message">,
       reason: "asked",
@@ -262,7 +265,7 @@ Deno.test("erasure.failed: after thirteen throws in a row the job gives up and s
 Deno.test("an erasure request's ids fit its scope", () =>
   world(async (w) => {
     const owner = await identity(w), message = await receive(w, owner, 1);
-    const ask = (request: object) => requestErasure(w, w.tenant.id, { reason: "asked", ...request } as never);
+    const ask = (request: object) => erase(w, { reason: "asked", ...request } as never);
     const identity_id = owner.id, message_id = message.id, thread_id = message.thread_id;
     await assert.rejects(ask({ scope: "message" }), code("invalid_request"));
     await assert.rejects(ask({ scope: "thread", thread_id }), code("invalid_request"));
@@ -282,11 +285,11 @@ Deno.test("an erasure request's ids fit its scope", () =>
     const stranger = { ...w.tenant, id: w.ids.next("tenant") };
     await w.kv.set(keys.tenant(stranger.id), stranger);
     await assert.rejects(
-      requestErasure(w, stranger.id, {
+      requestErasure(w, stranger, {
         scope: "message",
         message_id: message_id as Id<"message">,
         reason: "x",
-      }),
+      }, null),
       code("message_not_found"),
     );
     assert.equal(await under(w.kv, keys.jobsDue()), 0);
@@ -297,8 +300,8 @@ Deno.test("an export counts the events up to its request and says when it expire
     const owner = await identity(w), other = await identity(w, "Other");
     await receive(w, owner, 1);
     await receive(w, other, 2);
-    const all = await requestExport(w, w.tenant.id, null);
-    const one = await requestExport(w, w.tenant.id, owner.id as IdentityId);
+    const all = await requestExport(w, w.tenant, null, null);
+    const one = await requestExport(w, w.tenant, owner.id as IdentityId, null);
     w.clock.now += 1;
     await receive(w, owner, 3);
     assert.equal(await runDueJobs(w), 2);
@@ -314,7 +317,7 @@ Deno.test("a tombstone keeps its index and holds no content", () =>
     const owner = await identity(w), message = await receive(w, owner, 1);
     await advanceJob(
       w,
-      await requestErasure(w, w.tenant.id, {
+      await erase(w, {
         scope: "message",
         message_id: message.id as Id<"message">,
         reason: "r",
