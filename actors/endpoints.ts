@@ -11,6 +11,7 @@ import {
   type KeyRow,
   keys,
   type Scope,
+  scopeName,
   type TenantRow,
 } from "../lib/keys.ts";
 import { HOUR_MS, MAX_ENDPOINTS_PER_SCOPE_OWNER } from "../lib/limits.ts";
@@ -56,7 +57,7 @@ export async function createEndpoint(
   await checkInput(d, scope, input);
   const id = d.ids.next("endpoint");
   const { secret, sealed } = await newSecret(d, id);
-  const row = await change(d.committer, async () => {
+  const row = await change(d.committer, scopeName(scope), async () => {
     const countKey = keys.endpointCount(scope);
     const count = await d.kv.get<number>(countKey);
     if ((count.value ?? 0) >= MAX_ENDPOINTS_PER_SCOPE_OWNER) throw limitReached();
@@ -105,7 +106,7 @@ export async function updateEndpoint(
 ): Promise<EndpointRow> {
   const before = await d.kv.get<EndpointRow>(keys.endpoint(id));
   await checkInput(d, scopeOfEndpoint(live(before.value)), patch);
-  return await change(d.committer, async () => {
+  return await change(d.committer, id, async () => {
     const { value, versionstamp } = await d.kv.get<EndpointRow>(keys.endpoint(id));
     const old = live(value);
     const row: EndpointRow = {
@@ -146,7 +147,7 @@ export async function rotateSecret(
   by: By,
 ): Promise<{ row: EndpointRow; secret: string }> {
   const { secret, sealed } = await newSecret(d, id);
-  const row = await change(d.committer, async () => {
+  const row = await change(d.committer, id, async () => {
     const { value, versionstamp } = await d.kv.get<EndpointRow>(keys.endpoint(id));
     const old = live(value);
     const now = d.now();
@@ -165,7 +166,8 @@ export async function rotateSecret(
 
 /** What is pending for it is dropped by the delivery stages; its log stays readable. */
 export async function deleteEndpoint(d: EndpointDeps, id: EndpointId, by: By): Promise<void> {
-  await change(d.committer, async () => {
+  const { value } = await d.kv.get<EndpointRow>(keys.endpoint(id));
+  await change(d.committer, scopeName(scopeOfEndpoint(live(value))), async () => {
     const { value, versionstamp } = await d.kv.get<EndpointRow>(keys.endpoint(id));
     const old = live(value), scope = scopeOfEndpoint(old), countKey = keys.endpointCount(scope);
     const count = await d.kv.get<number>(countKey);

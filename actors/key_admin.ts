@@ -71,10 +71,8 @@ export async function createKey(d: KeyDeps, spec: KeySpec, by: KeyRow | null): P
   const { row, secret, writes, lookup } = minted(d, draft);
   const checks = [{ key: keys.apiKey(lookup), versionstamp: null }];
   writes.push(...auditOf(d, "key.created", row, by, tenant));
-  return await change(
-    d.committer,
-    () => Promise.resolve({ unit: { checks, writes }, result: { row, secret } }),
-  );
+  const made = { unit: { checks, writes }, result: { row, secret } };
+  return await change(d.committer, row.id, () => Promise.resolve(made));
 }
 
 /** @returns the row and its look-up part, for the caches. Revoking twice changes nothing. @throws ApiError 404 */
@@ -83,7 +81,7 @@ export async function revokeKey(
   id: Id<"key">,
   by: KeyRow | null,
 ): Promise<{ row: KeyRow; lookup: string }> {
-  return await change(d.committer, async () => {
+  return await change(d.committer, id, async () => {
     const { row: old, lookup, versionstamp, tenant } = await readKey(d.kv, id, by);
     if (old.revoked_at !== null) return { unit: null, result: { row: old, lookup } };
     const row: KeyRow = { ...old, revoked_at: d.now() };
@@ -109,7 +107,7 @@ export async function rotateKey(
   overlapHours: number,
   by: KeyRow | null,
 ): Promise<MintedKey & { replaced: string }> {
-  return await change(d.committer, async () => {
+  return await change(d.committer, id, async () => {
     const { row: old, lookup, versionstamp, tenant } = await readKey(d.kv, id, by);
     const now = d.now();
     if (old.revoked_at !== null || old.expires_at !== null && old.expires_at <= now) {

@@ -41,7 +41,7 @@ export async function createPartner(d: TenancyDeps, name: string, by: Actor): Pr
     created_at: now,
     updated_at: now,
   };
-  return await change(d.committer, () =>
+  return await change(d.committer, row.id, () =>
     Promise.resolve({
       unit: {
         checks: [{ key: keys.partner(row.id), versionstamp: null }],
@@ -67,7 +67,7 @@ export async function updatePartner(
   patch: { name?: string | undefined; status?: PartnerRow["status"] | undefined },
   by: Actor,
 ): Promise<{ row: PartnerRow; reactivated: boolean }> {
-  return await change(d.committer, async () => {
+  return await change(d.committer, id, async () => {
     const { value: old, versionstamp } = await d.kv.get<PartnerRow>(keys.partner(id));
     if (old === null) throw notFound("partner");
     const row: PartnerRow = {
@@ -100,7 +100,7 @@ export async function createTenant(
   by: Actor,
 ): Promise<TenantRow> {
   const id = d.ids.next("tenant");
-  return await change(d.committer, async () => {
+  return await change(d.committer, input.slug, async () => {
     const slugKey = keys.tenantSlug(input.slug);
     const taken = await d.kv.get(slugKey);
     if (taken.value !== null) throw slugTaken();
@@ -140,7 +140,7 @@ export async function updateTenant(
   patch: { name?: string | undefined; policy?: PolicyPatch | undefined },
   by: Actor,
 ): Promise<TenantRow> {
-  return await change(d.committer, async () => {
+  return await change(d.committer, id, async () => {
     const { value: old, versionstamp } = await d.kv.get<TenantRow>(keys.tenant(id));
     if (old === null) throw notFound("tenant");
     const row: TenantRow = {
