@@ -5,9 +5,9 @@
 import type { Kv, KvKey } from "../../lib/edge/kv.ts";
 import type { Id } from "../../lib/ids.ts";
 import { keys, type OwnerRef } from "../../lib/keys.ts";
-import type { AddressRow, MessageHeader, MessageRow } from "../../lib/payloads/rows.ts";
+import type { AddressRow, MessageRow } from "../../lib/payloads/rows.ts";
 import type { Owners, Tx } from "../owner.ts";
-import { chunkName, loadHeader, PARTS, stateKey } from "./store.ts";
+import { headerKeys, loadHeader, PARTS, stateKey, textKeys } from "./store.ts";
 import { leaveThread } from "./threads.ts";
 
 /** Rows one commit takes away; well under its 1,000 mutations. */
@@ -17,9 +17,8 @@ const ROWS_PER_COMMIT = 400;
 export async function eraseMessage(tx: Tx, message: string): Promise<boolean> {
   const row = await tx.get<MessageRow>(stateKey(tx.owner, "message", message));
   if (row === null) return false;
-  const header: MessageHeader = await loadHeader((key) => tx.get(key), tx.owner, row);
-  for (let i = 0; i < row.header_chunks; i++) tx.delete(stateKey(tx.owner, "header", message, chunkName(i)));
-  for (let i = 0; i < row.text_chunks; i++) tx.delete(stateKey(tx.owner, "text", message, chunkName(i)));
+  const header = await loadHeader(tx, row);
+  for (const key of [...headerKeys(tx.owner, row), ...textKeys(tx.owner, row)]) tx.delete(key);
   tx.delete(stateKey(tx.owner, "message", message));
   tx.delete(stateKey(tx.owner, "recipients", message));
   await leaveThread(tx, { thread: row.thread_id, message, rfcId: header.message_id });

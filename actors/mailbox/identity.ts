@@ -3,7 +3,6 @@ import { invalidState, notFound } from "../../lib/errors.ts";
 import type { Id, IdentityId, TenantId } from "../../lib/ids.ts";
 import { keys } from "../../lib/keys.ts";
 import {
-  addressOf,
   type Changeable,
   changeable,
   identityCreated,
@@ -13,7 +12,7 @@ import {
   identityUpdated,
 } from "../../lib/payloads/identity.ts";
 import type { IdentityRow } from "../../lib/payloads/rows.ts";
-import type { AddressShape, IdentityShape, PauseReason } from "../../lib/payloads/shapes.ts";
+import type { IdentityShape, PauseReason } from "../../lib/payloads/shapes.ts";
 import type { Owners, Tx } from "../owner.ts";
 import { claimAddress } from "./addresses.ts";
 import {
@@ -146,11 +145,3 @@ export async function deleteIdentity(
   } as const;
   return { identity: identityOf(next), erasure };
 }
-
-/** The identity with its addresses, as `GET` shows it. */
-export type IdentityView = IdentityShape & { addresses: AddressShape[] };
-
-export const viewOf = (row: IdentityRow, addresses: Parameters<typeof addressOf>[0][]): IdentityView => ({
-  ...identityOf(row),
-  addresses: addresses.map(addressOf),
-});

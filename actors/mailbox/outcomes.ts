@@ -64,14 +64,12 @@ export async function queueMessage(
   if (!addresses.some(({ address, status }) => address === sender && status === "active")) {
     throw badField("from.address", "is no active address of this identity");
   }
-  const recipients: RecipientsRow = {};
-  for (const address of [...mail.to, ...mail.cc].map((entry) => entry.address).concat(options.bcc)) {
-    recipients[normalAddress(address)] = "pending";
-  }
-  const names = Object.keys(recipients);
-  if (names.length === 0 || names.length > MAX_OUTBOUND_RECIPIENTS) {
+  const given = [...mail.to, ...mail.cc].map((entry) => entry.address).concat(options.bcc);
+  if (given.length === 0 || given.length > MAX_OUTBOUND_RECIPIENTS) {
     throw badField("to", `the message needs 1 to ${MAX_OUTBOUND_RECIPIENTS} recipients`);
   }
+  const names = [...new Set(given.map(normalAddress))];
+  const recipients: RecipientsRow = Object.fromEntries(names.map((name) => [name, "pending"]));
   const left: string[] = [];
   for (const name of names) if (await isSuppressed(tx, hashKey, name)) left.push(name);
   for (const name of left) recipients[name] = "suppressed";
@@ -119,7 +117,7 @@ export async function recordOutcome(
   const events = "recipient" in outcome
     ? await ofRecipient(tx, hashKey, row, outcome)
     : await ofMessage(tx, row, outcome);
-  const header = await loadHeader((key) => tx.get(key), tx.owner, row);
+  const header = await loadHeader(tx, row);
   return done(summarize(row, header), ...events);
 }
 
@@ -191,7 +189,7 @@ async function ofMessage(tx: Tx, row: MessageRow, outcome: OfMessage): Promise<A
     case "sent": {
       move("sent");
       const { provider, provider_message_id, sent_via_fallback } = outcome;
-      const message = summarize(row, await loadHeader((key) => tx.get(key), tx.owner, row));
+      const message = summarize(row, await loadHeader(tx, row));
       return [
         await emit(tx, messageSent, { message, provider, provider_message_id, sent_via_fallback }, about),
       ];

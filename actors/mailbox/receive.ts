@@ -157,7 +157,7 @@ export async function releaseMessage(
   }
   const next: MessageRow = { ...row, status: "released", updated_at: tx.now };
   saveMessage(tx, next);
-  const header = await loadHeader((key) => tx.get(key), tx.owner, next);
+  const header = await loadHeader(tx, next);
   const event = await emit(tx, messageReleased, releasedData(next, header, by, reason), { message });
   return done(summarize(next, header), event);
 }
@@ -170,7 +170,7 @@ export async function triageMessage(
 ): Promise<Done<MessageSummary>> {
   await loadIdentity(tx);
   const row = await inInbox(tx, message, "triage");
-  const header = await loadHeader((key) => tx.get(key), tx.owner, row);
+  const header = await loadHeader(tx, row);
   const same = row.triage !== null && row.triage.needs_reply === triage.needs_reply &&
     row.triage.priority === triage.priority && row.triage.category === triage.category;
   if (same) return done(summarize(row, header));
@@ -185,9 +185,8 @@ export async function triageMessage(
 export async function reprocessMessage(tx: Tx, message: Id<"message">): Promise<Done<MessageSummary>> {
   await loadIdentity(tx);
   const row = await inInbox(tx, message, "reprocess");
-  const get = <T>(key: Deno.KvKey) => tx.get<T>(key);
-  const header = await loadHeader(get, tx.owner, row);
-  const text = await loadText(get, tx.owner, row);
+  const header = await loadHeader(tx, row);
+  const text = await loadText(tx, row);
   const limit = textBytes(tx.tenant.policy.webhook_text_bytes);
   const event: Appended = await emit(tx, messageReceived, receivedData(row, header, text, limit, true), {
     message,

@@ -86,27 +86,31 @@ export async function loadMessage(tx: Tx, message: Id<"message">): Promise<Messa
 export const saveMessage = (tx: Tx, row: MessageRow): void =>
   tx.set(stateKey(tx.owner, "message", row.id), row);
 
-/** Reads one key: a transaction's `get`, or the store's for answers. */
-export type Get = <T>(key: Deno.KvKey) => Promise<T | null>;
-
-export async function loadHeader(get: Get, owner: OwnerRef, row: MessageRow): Promise<MessageHeader> {
-  return JSON.parse(await loadChunks(get, owner, "header", row.id, row.header_chunks));
+export async function loadHeader(tx: Tx, row: MessageRow): Promise<MessageHeader> {
+  return JSON.parse(
+    joinChunks(await Promise.all(headerKeys(tx.owner, row).map((key) => tx.get<Uint8Array>(key)))),
+  );
 }
 
-export const loadText = (get: Get, owner: OwnerRef, row: MessageRow): Promise<string> =>
-  loadChunks(get, owner, "text", row.id, row.text_chunks);
+export const loadText = async (tx: Tx, row: MessageRow): Promise<string> =>
+  joinChunks(await Promise.all(textKeys(tx.owner, row).map((key) => tx.get<Uint8Array>(key))));
 
-async function loadChunks(get: Get, owner: OwnerRef, part: Part, id: string, count: number): Promise<string> {
-  const indexes = Array.from({ length: count }, (_, index) => index);
-  const chunks = await Promise.all(
-    indexes.map((index) => get<Uint8Array>(stateKey(owner, part, id, chunkName(index)))),
-  );
+export const headerKeys = (owner: OwnerRef, row: MessageRow) =>
+  chunkKeys(owner, "header", row.id, row.header_chunks);
+export const textKeys = (owner: OwnerRef, row: MessageRow) =>
+  chunkKeys(owner, "text", row.id, row.text_chunks);
+
+const chunkKeys = (owner: OwnerRef, part: Part, id: string, count: number) =>
+  Array.from({ length: count }, (_, index) => stateKey(owner, part, id, chunkName(index)));
+
+/** The text of chunk rows in order. Decoded as one stream, because a cut may lie inside a character. */
+export function joinChunks(chunks: (Uint8Array | null)[]): string {
   invariant(chunks.every((chunk) => chunk !== null), "O1 (a message has all its chunks)");
   const decoder = new TextDecoder();
   return chunks.map((chunk) => decoder.decode(chunk!, { stream: true })).join("") + decoder.decode();
 }
 
-/** Writes a text as chunk rows under 64 KiB; answers how many. Chunks may split a character: they are joined as bytes. */
+/** Writes a text as chunk rows under 64 KiB; answers how many. */
 export function saveChunks(tx: Tx, part: "header" | "text", id: string, text: string): number {
   const bytes = new TextEncoder().encode(text);
   let count = 0;
@@ -116,6 +120,6 @@ export function saveChunks(tx: Tx, part: "header" | "text", id: string, text: st
   return count;
 }
 
-export const chunkName = (index: number): string => String(index).padStart(3, "0");
+const chunkName = (index: number): string => String(index).padStart(3, "0");
 
 export const badField = (path: string, message: string) => invalidRequest([{ path, message }]);

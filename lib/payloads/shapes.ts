@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { EventType } from "../catalogue.ts";
-import { type IdKind, parseId } from "../ids.ts";
+import { type IdKind, PREFIX } from "../ids.ts";
 
 export const MAX_ADDRESS_CHARS = 254;
 export const MAX_NAME_CHARS = 128;
@@ -19,7 +19,9 @@ export const MAX_DETAIL_CHARS = 512;
 
 /** An id of one kind: prefix, underscore, ULID. */
 export const idOf = (kind: IdKind) =>
-  z.string().max(40).refine((text) => parseId(kind, text) !== null, { error: `must be an id of a ${kind}` });
+  z.string().regex(new RegExp(`^${PREFIX[kind]}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`), {
+    error: `must be a ${kind} id (${PREFIX[kind]}_ and a ULID)`,
+  });
 
 export const time = z.iso.datetime({ precision: 3 });
 /** A word of the machine: codes, flags, categories. */
@@ -146,11 +148,11 @@ export const addressShape = z.strictObject({
 export type AddressShape = z.infer<typeof addressShape>;
 
 /** A catalogue entry of owner kind `mailbox` whose example the schema has accepted by the compiler. */
-export function mailboxType<S extends z.ZodType>(
-  name: string,
+export function mailboxType<const N extends string, S extends z.ZodType>(
+  name: N,
   data: S,
   description: string,
   example: z.input<S>,
-): EventType & { data: S; example: z.input<S> } {
+): EventType & { name: N; data: S; example: z.input<S> } {
   return { name, owner: "mailbox", data, description, example };
 }
