@@ -1,0 +1,94 @@
+/** Roles that count events or deliveries a second: append alone, both together, a ready backlog, one event to ten. */
+import type { Found, PhaseOptions } from "../engine.ts";
+import { inParallel, spread } from "../payload.ts";
+import { openWorld, type World } from "../world.ts";
+import { confirm, forget } from "./receipts.ts";
+
+const CALLERS = 64;
+const FAN = 10;
+const WARM_UP = 2_000;
+
+/** Rate of `work`, which does `n` things. */
+async function perSecond(n: number, work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return Math.round(n / (performance.now() - start) * 1_000);
+}
+
+/** Appends `n` events from 64 callers and waits until `deliveries` of them are recorded. */
+async function appendAndDeliver(world: World, n: number, deliveries: number): Promise<void> {
+  const delivered = world.until(deliveries);
+  await inParallel(n, CALLERS, world.append);
+  await delivered;
+}
+
+const warmUp = (world: World, n: number): Promise<void> =>
+  appendAndDeliver(world, Math.min(n, WARM_UP), Math.min(n, WARM_UP));
+
+/** Durable appends through the owner actor while nothing is delivered. What it left due is delivered afterwards, untimed. */
+export async function append({ file, origin, n }: PhaseOptions): Promise<Found> {
+  const world = await openWorld({ file, origin, paths: ["/hook/0"], hotHandOff: false });
+  const warm = Math.min(n, WARM_UP);
+  await inParallel(warm, CALLERS, world.append);
+  const waits: number[] = [];
+  const rate = await perSecond(n, () =>
+    inParallel(n, CALLERS, async (i) => {
+      const start = performance.now();
+      await world.append(i);
+      waits.push(performance.now() - start);
+    }));
+  const delivered = world.until(n + warm);
+  await world.system.start();
+  await delivered;
+  await world.close();
+  const { p50, p99 } = spread(waits);
+  return { perSecond: rate, p50Ms: p50, p99Ms: p99 };
+}
+
+/** Append and deliver together, from the first append to the last recorded attempt. */
+export async function flood({ file, origin, n }: PhaseOptions): Promise<Found> {
+  const world = await openWorld({ file, origin, paths: ["/hook/0"] });
+  await world.system.start();
+  await warmUp(world, n);
+  await forget(origin);
+  const rate = await perSecond(n, () => appendAndDeliver(world, n, n));
+  await confirm(origin, n);
+  await world.close();
+  return { perSecond: rate, rssMb: rss() };
+}
+
+/** A backlog that is due: from the start of the pump to the last recorded attempt. */
+export async function drain({ file, origin, n }: PhaseOptions): Promise<Found> {
+  const options = { file, origin, paths: ["/hook/0"] };
+  const warm = await openWorld(options);
+  await warm.system.start();
+  await warmUp(warm, n);
+  await warm.close();
+  const world = await openWorld({ ...options, hotHandOff: false });
+  await inParallel(n, CALLERS, world.append);
+  await forget(origin);
+  const delivered = world.until(n);
+  const rate = await perSecond(n, async () => {
+    await world.system.start();
+    await delivered;
+  });
+  await confirm(origin, n);
+  await world.close();
+  return { perSecond: rate, rssMb: rss() };
+}
+
+/** One event to ten endpoints; `n` deliveries in all. */
+export async function fan({ file, origin, n }: PhaseOptions): Promise<Found> {
+  const paths = Array.from({ length: FAN }, (_, i) => `/hook/${i}`);
+  const world = await openWorld({ file, origin, paths });
+  await world.system.start();
+  const events = Math.ceil(n / FAN), warm = Math.ceil(events / FAN);
+  await appendAndDeliver(world, warm, warm * FAN);
+  await forget(origin);
+  const rate = await perSecond(events * FAN, () => appendAndDeliver(world, events, events * FAN));
+  await confirm(origin, events * FAN);
+  await world.close();
+  return { perSecond: rate, rssMb: rss() };
+}
+
+const rss = (): number => Math.round(Deno.memoryUsage().rss / 1e6);
