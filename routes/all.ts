@@ -1,8 +1,12 @@
 /** Every row of the route table: the HTTP API, its OpenAPI document and the isolation test come from this list. */
 import { auditRoutes } from "./audit.ts";
 import { deliveryRoutes } from "./deliveries.ts";
+import { domainRoutes } from "./domains.ts";
+import { eventTypeRoutes } from "./event_types.ts";
 import { eventRoutes } from "./events.ts";
+import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
+import { ownerRoutes } from "./owners.ts";
 import { partnerRoutes } from "./partners.ts";
 import { platformRoutes } from "./platform.ts";
 import type { RouteConfig } from "./services.ts";
@@ -17,6 +21,10 @@ const rows: readonly Route[] = [
   ...webhookRoutes,
   ...deliveryRoutes,
   ...eventRoutes,
+  ...domainRoutes,
+  ...eventTypeRoutes,
+  ...jobRoutes,
+  ...ownerRoutes,
   ...auditRoutes,
 ];
 

@@ -83,17 +83,20 @@ export async function page<T>(
   const limit = ctx.query.limit;
   let before = ctx.query.cursor === undefined ? source.to : openCursor(ctx.query.cursor, now(), scope);
   const data: unknown[] = [];
+  let shownLast = before;
   for (let scanned = 0;;) {
-    const { rows, more } = await read(kv, source, before, Math.max(limit - data.length, MIN_BATCH));
+    // One more than is wanted: a cursor is only given when there is something behind it.
+    const { rows, more } = await read(kv, source, before, Math.max(limit + 1 - data.length, MIN_BATCH));
     const shown = await source.show(rows);
     for (let i = 0; i < rows.length; i++) {
       before = rows[i]!.id;
-      scanned++;
-      if (shown[i] !== null) data.push(shown[i]);
-      const last = i === rows.length - 1 && !more;
-      if (!last && (data.length === limit || scanned === MAX_SCANNED)) {
-        return { data, next_cursor: makeCursor(before, now(), scope) };
+      if (shown[i] !== null) {
+        if (data.length === limit) return { data, next_cursor: makeCursor(shownLast!, now(), scope) };
+        data.push(shown[i]);
+        shownLast = before;
       }
+      const last = i === rows.length - 1 && !more;
+      if (++scanned === MAX_SCANNED && !last) return { data, next_cursor: makeCursor(before, now(), scope) };
     }
     if (!more) return { data, next_cursor: null };
   }

@@ -1,5 +1,6 @@
 /** Endpoints: the rows of `/v1/webhooks` and `/v1/tenants/{tenant_id}/webhooks` (reference §3). A secret is shown once. */
 import * as z from "zod";
+import { maskedHeaders } from "../lib/endpoint_headers.ts";
 import type { EndpointId } from "../lib/ids.ts";
 import {
   disabledReason,
@@ -31,7 +32,20 @@ const events = z.array(z.string().min(1).max(128)).min(1).max(200);
 const identityIds = z.array(idOf("identity")).min(1).max(100);
 const description = text(500).nullish();
 
-const createBody = z.strictObject({ url, events, identity_ids: identityIds.nullish(), description });
+/** Names and values are judged by `lib/endpoint_headers.ts`, each refused at its own path. */
+const headers = z.record(z.string(), z.string()).nullish();
+const signatureVersions = z.array(z.enum(["v1", "v1a"])).min(1).max(2)
+  .refine((versions) => versions.includes("v1"), "must hold v1")
+  .refine((versions) => new Set(versions).size === versions.length, "must not hold a version twice");
+
+const createBody = z.strictObject({
+  url,
+  events,
+  identity_ids: identityIds.nullish(),
+  description,
+  headers,
+  signature_versions: signatureVersions.optional(),
+});
 
 const endpointFields = {
   id: idOf("endpoint"),
@@ -42,6 +56,9 @@ const endpointFields = {
   events: z.array(z.string()),
   identity_ids: z.array(idOf("identity")).nullable(),
   description: z.string().nullable(),
+  headers: z.record(z.string(), z.string()).meta({ description: "Names only: every value is `***`." }),
+  signature_versions: z.array(z.enum(["v1", "v1a"])),
+  public_key: z.string().nullable().meta({ description: "`whpk_…` verifies `v1a`; null without it." }),
   enabled: z.boolean(),
   disabled_reason: disabledReason.nullable(),
   consecutive_failures: z.int(),
@@ -64,6 +81,9 @@ const showEndpoint = (row: EndpointRow, health: HealthRow | null, now: number) =
   events: row.events,
   identity_ids: row.identity_ids,
   description: row.description,
+  headers: maskedHeaders(row.header_names ?? []),
+  signature_versions: row.v1a_enc === undefined ? ["v1"] : ["v1", "v1a"],
+  public_key: row.v1a_public ?? null,
   enabled: row.enabled,
   disabled_reason: row.disabled_reason,
   consecutive_failures: health?.consecutive_failures ?? 0,
@@ -186,6 +206,8 @@ export const webhookRoutes: Route[] = [
       identity_ids: identityIds.nullish(),
       description,
       enabled: z.boolean().optional(),
+      headers,
+      signature_versions: signatureVersions.optional(),
     }),
     response: endpointShown,
     status: 200,
