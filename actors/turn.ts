@@ -152,7 +152,7 @@ class Draft implements Tx {
 
   async append(event: NewEvent): Promise<Appended> {
     if (event.event_id !== undefined) {
-      const seen = await this.get<EventAlias>(keys.eventAlias(event.event_id, this.owner));
+      const seen = await this.#aliasOf(event.event_id);
       if (seen !== null) return await this.#appendedBefore(event.event_id, seen.key);
     }
     const key = this.ids.ulid() as EventKey;
@@ -187,10 +187,18 @@ class Draft implements Tx {
     return appended(stored, false);
   }
 
+  /** Not checked at commit: the alias is this owner's own, and every commit of the owner is checked by its meta row. */
+  async #aliasOf(id: EventId): Promise<EventAlias | null> {
+    const key = keys.eventAlias(id, this.owner);
+    const written = this.writes.get(nameOf(key)) ?? this.turn.written(nameOf(key));
+    if (written?.write.op === "set") return written.write.value as EventAlias;
+    return (await this.turn.deps.kv.get<EventAlias>(key)).value;
+  }
+
   async #appendedBefore(id: EventId, key: EventKey): Promise<Appended> {
     const here = this.events.find((event) => event.key === key) ?? this.turn.eventOf(key);
     if (here !== undefined) return appended(here, true);
-    const row = await this.get<EventRow>(keys.event(key));
+    const { value: row } = await this.turn.deps.kv.get<EventRow>(keys.event(key));
     const gone = { type: "", seq: 0, at: ulidTime(key) }; // pruned by retention; the alias still holds the id
     return appended({ id, key, ...(row ?? gone) }, true);
   }

@@ -11,20 +11,13 @@ export const MAX_SCHEMA_CHARS = 32_768;
 export const MAX_CUSTOM_TYPES = 1_000;
 const MAX_EXAMPLE_CHARS = 16_384;
 
-/**
- * Names the system's own events live under, now or later: a custom type may not look like one, so a receiver that reads
- * `message.` knows who said it.
- */
-const RESERVED = new Set([...catalogue.keys()].map((name) => name.split(".")[0]!));
-
 /** What is wrong with a custom type's name, or null. */
 export function nameProblem(name: string): string | null {
   if (name.length > MAX_TYPE_NAME_CHARS) return `must be at most ${MAX_TYPE_NAME_CHARS} characters`;
   if (!CUSTOM_NAME.test(name)) {
     return "must be two or more words of lower-case letters, digits and underscores, joined by dots";
   }
-  const family = name.split(".")[0]!;
-  if (RESERVED.has(family)) return `must not start with "${family}.", which is for the built-in types`;
+  if (catalogue.has(name)) return "is the name of a built-in type";
   return null;
 }
 

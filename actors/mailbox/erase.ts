@@ -71,6 +71,8 @@ export async function eraseIdentity(d: { kv: Kv; owners: Owners }, owner: OwnerR
 
 async function firstRows(kv: Kv, prefix: KvKey): Promise<KvKey[]> {
   const page: KvKey[] = [];
+  // A list by prefix leaves out the row under the prefix itself.
+  if ((await kv.get(prefix)).value !== null) page.push(prefix);
   for await (const { key } of kv.list({ prefix }, { limit: ROWS_PER_COMMIT })) page.push(key);
   return page;
 }
