@@ -1,6 +1,7 @@
 /** What an endpoint may be given: event types, identities and a URL, each refused with its path (reference §3, §6). */
 import { type FieldError, invalidRequest } from "../lib/errors.ts";
 import { catalogue, unknownType } from "../lib/catalogue.ts";
+import { checkHeaders, type EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { IdentityId, TenantId } from "../lib/ids.ts";
 import { keys, type OwnerRef, type Scope, type TenantRow } from "../lib/keys.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
@@ -11,6 +12,7 @@ export interface EndpointInput {
   url?: string | undefined;
   events?: string[] | undefined;
   identity_ids?: IdentityId[] | null | undefined;
+  headers?: EndpointHeaders | null | undefined;
 }
 
 /** Judges what is given, all of it at once. @throws ApiError 400 `invalid_request` */
@@ -23,6 +25,7 @@ export async function checkInput(
     input.events === undefined ? [] : checkEvents(d.kv, scope, input.events),
     input.identity_ids ? checkIdentities(d.kv, scope, input.identity_ids) : [],
     input.url === undefined ? [] : checkUrl(d.guard, input.url),
+    input.headers ? checkHeaders(input.headers) : [],
   ]);
   const errors = found.flat();
   if (errors.length > 0) throw invalidRequest(errors);

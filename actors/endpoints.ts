@@ -4,6 +4,7 @@
  */
 import { Buffer } from "node:buffer";
 import { ApiError, notFound } from "../lib/errors.ts";
+import type { EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { EndpointId, IdentityId, Ids, PartnerId } from "../lib/ids.ts";
 import {
   type EndpointRow,
@@ -23,6 +24,7 @@ import type { Sealer } from "../lib/edge/seal.ts";
 import { auditWrites } from "./audit.ts";
 import { change } from "./change.ts";
 import { checkInput } from "./endpoint_input.ts";
+import { type SignatureVersions, withHeaders, withRotatedKey, withVersions } from "./endpoint_seals.ts";
 import { secretAad } from "./secrets.ts";
 
 const SECRET_BYTES = 32;
@@ -51,6 +53,8 @@ export async function createEndpoint(
     events: string[];
     identity_ids?: IdentityId[] | null | undefined;
     description?: string | null | undefined;
+    headers?: EndpointHeaders | null | undefined;
+    signature_versions?: SignatureVersions | undefined;
   },
   by: By,
 ): Promise<{ row: EndpointRow; secret: string }> {
@@ -62,7 +66,7 @@ export async function createEndpoint(
     const count = await d.kv.get<number>(countKey);
     if ((count.value ?? 0) >= MAX_ENDPOINTS_PER_SCOPE_OWNER) throw limitReached();
     const now = d.now();
-    const row: EndpointRow = {
+    const bare: EndpointRow = {
       id,
       tenant_id: scope.level === "tenant" ? scope.tenant : null,
       partner_id: scope.level === "partner" ? scope.partner : null,
@@ -79,6 +83,8 @@ export async function createEndpoint(
       updated_at: now,
       deleted_at: null,
     };
+    const signed = await withVersions(d, bare, input.signature_versions ?? ["v1"]);
+    const row = await withHeaders(d, signed, input.headers ?? null);
     const writes: Write[] = [
       { op: "set", key: keys.endpointOfScope(scope, id), value: true },
       { op: "set", key: countKey, value: (count.value ?? 0) + 1 },
@@ -95,6 +101,9 @@ export interface EndpointPatch {
   identity_ids?: IdentityId[] | null | undefined;
   description?: string | null | undefined;
   enabled?: boolean | undefined;
+  /** All of them anew; null takes them away. */
+  headers?: EndpointHeaders | null | undefined;
+  signature_versions?: SignatureVersions | undefined;
 }
 
 /** Enabling resets the streak and the reason; disabling is `manual` and tells nobody. @throws ApiError 400, 404 */
@@ -109,7 +118,7 @@ export async function updateEndpoint(
   return await change(d.committer, id, async () => {
     const { value, versionstamp } = await d.kv.get<EndpointRow>(keys.endpoint(id));
     const old = live(value);
-    const row: EndpointRow = {
+    let row: EndpointRow = {
       ...old,
       url: patch.url ?? old.url,
       events: patch.events ?? old.events,
@@ -118,6 +127,8 @@ export async function updateEndpoint(
       enabled: patch.enabled ?? old.enabled,
       updated_at: d.now(),
     };
+    if (patch.headers !== undefined) row = await withHeaders(d, row, patch.headers);
+    if (patch.signature_versions !== undefined) row = await withVersions(d, row, patch.signature_versions);
     const checks: Check[] = [{ key: keys.endpoint(id), versionstamp }];
     const writes: Write[] = [];
     if (patch.enabled === true) {
@@ -136,7 +147,7 @@ export async function updateEndpoint(
 }
 
 /**
- * A new secret; the old one signs beside it for `overlapHours` (0 to 168). The old value is opened and sealed again, because the
+ * A new secret, and a new Ed25519 key where there is one; the old ones sign beside them for `overlapHours` (0 to 168). The old value is opened and sealed again, because the
  * column is part of its associated data.
  * @throws ApiError 503 when the old secret does not open and an overlap is asked for.
  */
@@ -152,7 +163,7 @@ export async function rotateSecret(
     const old = live(value);
     const now = d.now();
     const row: EndpointRow = {
-      ...old,
+      ...await withRotatedKey(d, old, overlapHours > 0),
       secret_enc: sealed,
       prev_secret_enc: overlapHours === 0 ? null : await resealed(d, old),
       prev_secret_expires_at: overlapHours === 0 ? null : now + overlapHours * HOUR_MS,

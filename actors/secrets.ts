@@ -1,22 +1,37 @@
 /**
- * Signing secrets, opened per endpoint and kept at most 60 s ("Secrets", Use). A value that does not open is null: the
- * attempt fails with `secret_unavailable`.
+ * What an endpoint keeps sealed, opened and kept at most 60 s ("Secrets", Use): signing secrets, Ed25519 keys, static headers. A
+ * value that does not open is null: the attempt fails with `secret_unavailable`.
  */
+import type { EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { EndpointRow } from "../lib/keys.ts";
 import { SECRET_CACHE_MS } from "../lib/limits.ts";
+import { type V1aSigner, v1aSigner } from "../lib/signing.ts";
 
 export interface OpenSecrets {
   current: Uint8Array;
   /** During a rotation's overlap. */
   previous: Uint8Array | null;
+  /** `v1a` signers, the current key's first; null for an endpoint that is signed with `v1` alone. */
+  v1a: readonly V1aSigner[] | null;
+  headers: EndpointHeaders | null;
 }
 
 export interface Secrets {
   of(row: EndpointRow, now: number): Promise<OpenSecrets | null> | OpenSecrets | null;
 }
 
+/** The sealed columns of an endpoint's row: what a rotation of the master key seals again. */
+export const SEALED_COLUMNS = [
+  "secret_enc",
+  "prev_secret_enc",
+  "headers_enc",
+  "v1a_enc",
+  "prev_v1a_enc",
+] as const;
+export type SealedColumn = (typeof SEALED_COLUMNS)[number];
+
 /** The associated data binds a sealed value to its row and column (reference §7). */
-export const secretAad = (column: "secret_enc" | "prev_secret_enc", endpoint: string): string =>
+export const secretAad = (column: SealedColumn, endpoint: string): string =>
   `pm1|webhook_endpoints|${column}|${endpoint}`;
 
 export function makeSecrets(
@@ -28,7 +43,9 @@ export function makeSecrets(
   function of(row: EndpointRow, now: number) {
     const overlap = row.prev_secret_enc !== null && (row.prev_secret_expires_at ?? 0) > now;
     // Keyed by the sealed values: a rotation is seen with the row that carries it.
-    const name = overlap ? `${row.secret_enc} ${row.prev_secret_enc}` : row.secret_enc;
+    let name = overlap ? `${row.secret_enc} ${row.prev_secret_enc}` : row.secret_enc;
+    if (row.headers_enc !== undefined) name += ` ${row.headers_enc}`;
+    if (row.v1a_enc !== undefined) name += ` ${row.v1a_enc}`;
     const hit = cache.get(name);
     return hit !== undefined && hit.until > now ? hit.secrets : load(row, overlap, name, now);
   }
@@ -39,13 +56,26 @@ export function makeSecrets(
     name: string,
     now: number,
   ): Promise<OpenSecrets | null> {
+    const opened = (column: SealedColumn) => {
+      const sealed = row[column];
+      return sealed ? open(sealed, secretAad(column, row.id)) : null;
+    };
     try {
-      const current = await open(row.secret_enc, secretAad("secret_enc", row.id));
-      const previous = overlap
-        ? await open(row.prev_secret_enc!, secretAad("prev_secret_enc", row.id))
-        : null;
+      const [current, previous, headers, ...v1a] = await Promise.all([
+        open(row.secret_enc, secretAad("secret_enc", row.id)),
+        overlap ? opened("prev_secret_enc") : null,
+        opened("headers_enc"),
+        opened("v1a_enc"),
+        overlap && row.v1a_enc !== undefined ? opened("prev_v1a_enc") : null,
+      ]);
+      const signers = v1a.filter((key) => key !== null).map(v1aSigner);
+      const secrets: OpenSecrets = {
+        current,
+        previous,
+        v1a: signers.length > 0 ? signers : null,
+        headers: headers === null ? null : JSON.parse(new TextDecoder().decode(headers)),
+      };
       if (cache.size >= 10_000) cache.clear();
-      const secrets = { current, previous };
       cache.set(name, { secrets, until: now + SECRET_CACHE_MS });
       return secrets;
     } catch {

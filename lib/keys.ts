@@ -138,6 +138,14 @@ export const endpointRow = z.object({
   updated_at: ms,
   /** Set when deleted: its log stays readable, nothing is delivered. */
   deleted_at: ms.nullable(),
+  /** Static headers: JSON of name → value, sealed. `header_names` are what may be shown. Absent: none. */
+  headers_enc: z.string().optional(),
+  header_names: z.array(z.string()).optional(),
+  /** Ed25519 key (`v1a`), seed and public half sealed together; absent: signed with `v1` alone. */
+  v1a_enc: z.string().optional(),
+  v1a_public: z.string().optional(),
+  /** The key before a rotation, good as long as the secret before it. */
+  prev_v1a_enc: z.string().optional(),
 });
 export type EndpointRow = z.infer<typeof endpointRow>;
 
