@@ -4,8 +4,11 @@ import { deliveryRoutes } from "./deliveries.ts";
 import { domainRoutes } from "./domains.ts";
 import { eventTypeRoutes } from "./event_types.ts";
 import { eventRoutes } from "./events.ts";
+import { identityRoutes } from "./identities.ts";
 import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
+import { mailboxEventRoutes } from "./mailbox_events.ts";
+import { messageRoutes } from "./messages.ts";
 import { ownerRoutes } from "./owners.ts";
 import { partnerRoutes } from "./partners.ts";
 import { platformRoutes } from "./platform.ts";
@@ -21,6 +24,9 @@ const rows: readonly Route[] = [
   ...webhookRoutes,
   ...deliveryRoutes,
   ...eventRoutes,
+  ...identityRoutes,
+  ...messageRoutes,
+  ...mailboxEventRoutes,
   ...domainRoutes,
   ...eventTypeRoutes,
   ...jobRoutes,

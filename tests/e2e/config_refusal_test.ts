@@ -28,7 +28,11 @@ const REFUSED: { env: Env; says: RegExp; reason: string }[] = [
     says: /PM_MASTER_KEY must be set[^]*PM_KEY_PEPPER must be set[^]*PM_HASH_KEY must be set/,
     reason: "production makes no secrets, and all faults come at once",
   },
-  { env: { PM_KV_PATH: "/dev/null/pm.db" }, says: /\/dev\/null\/pm\.db/, reason: "a folder that cannot be made" },
+  {
+    env: { PM_KV_PATH: "/dev/null/pm.db" },
+    says: /\/dev\/null\/pm\.db/,
+    reason: "a folder that cannot be made",
+  },
 ];
 
 for (const { env, says, reason } of REFUSED) {
