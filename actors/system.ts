@@ -13,6 +13,8 @@ import { makeJobs } from "../lib/edge/jobs.ts";
 import type { Kv, Write } from "../lib/edge/kv.ts";
 import type { Ports } from "../lib/edge/ports.ts";
 import { Cache } from "./cache.ts";
+import { remindDomains } from "./domain_monitor.ts";
+import { runDueJobs } from "./job_runner.ts";
 import { makeDirectory } from "./directory.ts";
 import type { StoredEvent } from "./event_store.ts";
 import { Flow, type FlowObserver } from "./flow.ts";
@@ -111,7 +113,17 @@ export function makeSystem(deps: SystemDeps) {
     },
     /** What the queue's doorbell does: look, and return at once. */
     doorbell: poke,
-    sweep: () => sweep({ ...pipeline, recover: () => heartbeat.recover() }),
+    /** Every minute. One chore that fails holds up no other. */
+    async sweep(): Promise<void> {
+      const chores = {
+        sweep: () => sweep({ ...pipeline, recover: () => heartbeat.recover() }),
+        jobs: () => runDueJobs({ kv, owners, now }),
+        domains: () => remindDomains({ kv, owners, now }),
+      };
+      for (const [name, chore] of Object.entries(chores)) {
+        await Promise.resolve(chore()).catch((error) => observer.failed(name, error));
+      }
+    },
     async start(): Promise<void> {
       await heartbeat.start();
       await heartbeat.recover();
