@@ -12,7 +12,7 @@
  */
 import type { EventKey, Ids } from "../lib/ids.ts";
 import type { DeliverJob, FanoutJob, Job } from "../lib/keys.ts";
-import { MAX_ITEMS_PER_JOB, SECOND_MS } from "../lib/limits.ts";
+import { SECOND_MS } from "../lib/limits.ts";
 import type { Combined, Committer } from "../lib/edge/committer.ts";
 import type { Claim, Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -65,6 +65,10 @@ export class Flow {
   #held = new Set<Held>();
   #handover: TimerId | null = null;
   #stopping = false;
+  /** Due rows were left in the store for want of room. */
+  #hungry = false;
+  /** Jobs whose works are being made. */
+  #opening = 0;
   #emptied: (() => void) | null = null;
 
   constructor(readonly d: FlowDeps) {
@@ -151,43 +155,42 @@ export class Flow {
   async #open(claim: Claim, hot: readonly StoredEvent[] | null): Promise<void> {
     const held = hold(claim, this.d.now());
     this.#held.add(held);
+    this.#opening++;
+    const works = await this.#worksOf(held, hot);
+    this.#opening--;
+    if (hot === null) this.#reserve(held.job, -1);
+    for (const work of works) held.open.add(work);
+    held.opening = false;
+    for (const work of works) this.#enter(work);
+    if (works.length === 0) this.recorder.touch(held); // nothing to do: the row goes
+    this.#freed();
+  }
+
+  async #worksOf(held: Held, hot: readonly StoredEvent[] | null): Promise<Work[]> {
     try {
-      const works = held.job.kind === "fanout"
+      return held.job.kind === "fanout"
         ? await this.#stages.fanout(held as Held<FanoutJob>, hot)
         : await this.#stages.deliver(held as Held<DeliverJob>);
-      for (const work of works) held.open.add(work);
-      if (hot === null) this.#reserve(held.job, -1);
-      held.opening = false;
-      for (const work of works) this.#enter(work);
-      if (works.length === 0) this.recorder.touch(held); // nothing to do: the row goes
     } catch (error) {
-      if (hot === null) this.#reserve(held.job, -1);
       this.d.observer.failed("open", error);
-      await this.#openFailed(held);
+      held.again = oneByOne(held.job);
+      return [];
     }
   }
 
   #enter(work: Work): void {
     const endpoint = work.target.row.id;
     if (this.lanes.room(endpoint) > 0 && !this.#stopping) this.lanes.push(endpoint, work);
-    else this.recorder.settle({ kind: "later", work, due: this.lanes.later(endpoint, 1) });
-  }
-
-  /** The whole job could not be opened: each of its items goes on alone, so that a poisoned one holds up no neighbour. */
-  async #openFailed(held: Held): Promise<void> {
-    const throws = (held.job.throws ?? 0) + 1;
-    held.open.clear();
-    held.opening = false;
-    held.again = held.job.kind === "fanout"
-      ? held.job.events.map((event: EventKey) => ({ v: 1, kind: "fanout", events: [event], throws }))
-      : held.job.items.map((item) => ({ ...held.job as DeliverJob, items: [item], throws }));
-    this.recorder.touch(held);
-    await this.recorder.idle();
+    else {
+      const due = this.#stopping ? this.d.now() : this.lanes.later(endpoint, 1);
+      this.recorder.settle({ kind: "later", work, due });
+    }
   }
 
   /** One attempt, in its lane. Never rejects. */
   async #deliver(work: Work): Promise<void> {
     work.started = true;
+    if (!work.held.open.has(work)) return; // its job was lost while it waited: somebody else answers for it
     try {
       const target = await this.d.directory.current(work.target);
       if (target === null) return this.recorder.settle({ kind: "nothing", work });
@@ -200,11 +203,15 @@ export class Flow {
   }
 
   #admit(job: Job): Admission {
-    if (!this.#hasRoom() || this.#stopping) return "full";
-    if (
-      job.kind === "deliver" && this.lanes.room(job.endpoint) < Math.min(job.items.length, MAX_ITEMS_PER_JOB)
-    ) {
-      return { later: this.lanes.later(job.endpoint, job.items.length) };
+    if (!this.#hasRoom() || this.#stopping) {
+      this.#hungry = true;
+      return "full";
+    }
+    if (job.kind === "deliver") {
+      const { endpoint, items } = job;
+      // What is more than a whole lane goes on alone (`#enter`), else it would never be taken.
+      const wanted = Math.min(items.length, this.lanes.capacity(endpoint));
+      if (this.lanes.room(endpoint) < wanted) return { later: this.lanes.later(endpoint, items.length) };
     }
     this.#reserve(job, 1);
     return "start";
@@ -220,9 +227,15 @@ export class Flow {
   }
 
   #freed(): void {
-    if (this.#stopping && this.lanes.inFlight === 0) this.#emptied?.();
+    if (this.#stopping) return this.#quiet ? this.#emptied?.() : undefined;
     // Half empty: worth a look at what waits in the store.
-    else if (this.lanes.size === 2 * this.d.maxInFlight || this.lanes.size === 0) this.pump.poke();
+    if (!this.#hungry || this.lanes.size > IN_MEMORY_FACTOR * this.d.maxInFlight / 2) return;
+    this.#hungry = false;
+    this.pump.poke();
+  }
+
+  get #quiet(): boolean {
+    return this.lanes.inFlight === 0 && this.#opening === 0;
   }
 
   #release(held: Held): void {
@@ -238,10 +251,18 @@ export class Flow {
   }
 
   #drained(graceMs: number): Promise<void> {
-    if (this.lanes.inFlight === 0) return Promise.resolve();
+    if (this.#quiet) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = this.d.timers.after(graceMs, resolve);
       this.#emptied = () => (this.d.timers.cancel(timer), resolve());
     });
   }
+}
+
+/** A job that could not be opened: each of its items goes on alone, so that a poisoned one holds up no neighbour. */
+function oneByOne(job: Job): Job[] {
+  const throws = (job.throws ?? 0) + 1;
+  return job.kind === "fanout"
+    ? job.events.map((event: EventKey) => ({ v: 1, kind: "fanout", events: [event], throws }))
+    : job.items.map((item) => ({ v: 1, kind: "deliver", endpoint: job.endpoint, items: [item], throws }));
 }

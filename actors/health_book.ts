@@ -20,9 +20,9 @@ export class HealthBook {
 
   /** Reads what is not known yet. */
   async load(endpoints: Iterable<EndpointId>): Promise<void> {
+    if (this.#pages.size > MAX_ROWS) this.#pages.clear();
     const missing = [...endpoints].filter((endpoint) => !this.#pages.has(endpoint));
     if (missing.length === 0) return;
-    if (this.#pages.size > MAX_ROWS) this.#pages.clear();
     const rows = await getAll<HealthRow>(this.kv, missing.map(keys.health));
     missing.forEach((endpoint, i) => {
       const { value, versionstamp } = rows[i]!;
@@ -34,14 +34,19 @@ export class HealthBook {
     return this.#pages.get(endpoint)?.row ?? healthy;
   }
 
-  /** The rows to write for the new states, each under a check. `keep` or `forget` ends the try. */
+  /**
+   * The rows to write for the new states. A streak is counted under a check; a success ends it whatever it was, so it needs none
+   * (a commit has a hundred checks and may record more endpoints than that). `keep` or `forget` ends the try.
+   */
   write(states: ReadonlyMap<EndpointId, HealthRow>): { checks: Check[]; writes: Write[] } {
     const checks: Check[] = [], writes: Write[] = [];
     this.#written.clear();
     for (const [endpoint, row] of states) {
       const page = this.#pages.get(endpoint);
       if (page === undefined || !worthWriting(page.row, row)) continue;
-      checks.push({ key: keys.health(endpoint), versionstamp: page.versionstamp });
+      if (row.consecutive_failures > 0) {
+        checks.push({ key: keys.health(endpoint), versionstamp: page.versionstamp });
+      }
       writes.push({ op: "set", key: keys.health(endpoint), value: row });
       this.#written.set(endpoint, row);
     }

@@ -39,7 +39,7 @@ export class Lanes<W> {
     readonly now: () => number,
     /** Runs one attempt; never rejects. */
     readonly run: (work: W) => Promise<void>,
-    /** Called when something ended. */
+    /** Called when something ended, was taken out, or its room was given back. */
     readonly freed: () => void,
   ) {}
 
@@ -52,18 +52,24 @@ export class Lanes<W> {
 
   /** How many more this endpoint takes now: what it is likely to start well before their claim runs out. */
   room(endpoint: EndpointId): number {
-    const { maxPerEndpoint, maxWaitingPerEndpoint } = this.limits;
     const lane = this.#lanes.get(endpoint);
-    if (lane === undefined) return maxPerEndpoint + maxWaitingPerEndpoint;
-    const rounds = Math.max(1, Math.floor(MAX_WAIT_MS / Math.max(1, lane.durationMs)));
-    const waiting = Math.min(maxWaitingPerEndpoint, maxPerEndpoint * rounds);
-    return maxPerEndpoint + waiting - lane.waiting.length - lane.inFlight - lane.reserved;
+    if (lane === undefined) return this.capacity(endpoint);
+    return this.capacity(endpoint) - lane.waiting.length - lane.inFlight - lane.reserved;
+  }
+
+  /** The room of this endpoint's lane when it is empty. */
+  capacity(endpoint: EndpointId): number {
+    const { maxPerEndpoint, maxWaitingPerEndpoint } = this.limits;
+    const durationMs = Math.max(1, this.#lanes.get(endpoint)?.durationMs ?? 1);
+    const rounds = Math.max(1, Math.floor(MAX_WAIT_MS / durationMs));
+    return maxPerEndpoint + Math.min(maxWaitingPerEndpoint, maxPerEndpoint * rounds);
   }
 
   /** Promises room (negative: gives it back), in this endpoint's lane or, with null, in the isolate alone. */
   reserve(endpoint: EndpointId | null, count: number): void {
     this.size += count;
     if (endpoint !== null) this.#lane(endpoint).reserved += count;
+    if (count < 0) this.freed();
   }
 
   /** When `count` works of a full lane are likely to find room: spread at the lane's own pace, at most a minute ahead. */
@@ -82,6 +88,7 @@ export class Lanes<W> {
     if (index < 0) return false;
     lane!.waiting.splice(index, 1);
     this.size--;
+    this.freed();
     return true;
   }
 

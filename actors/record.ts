@@ -78,8 +78,7 @@ export class Recorder {
     for (const held of this.#dirty) {
       if (batch.full) break;
       this.#dirty.delete(held);
-      batch.take(held, this.#overdue(held) ? this.d.lanes() : null);
-      if (held.settled.length > 0) this.#dirty.add(held);
+      if (batch.take(held, this.#overdue(held) ? this.d.lanes() : null)) this.#dirty.add(held);
     }
     try {
       for (let tries = 0; !batch.empty; tries++) {
@@ -111,6 +110,7 @@ export class Recorder {
       this.d.adopt(to);
       for (const work of to.open) {
         work.held = to;
+        work.pair ??= { row: null, versionstamp: null }; // from here on somebody else may try it, too (D1)
         if (from.open.delete(work)) continue;
         to.open.delete(work); // it ended during the commit
         const index = from.settled.findIndex((settlement) => settlement.work === work);

@@ -14,10 +14,13 @@ import {
 import {
   FANOUT_BACKOFF_MAX_MS,
   FANOUT_BACKOFF_MIN_MS,
+  HANDOVER_AFTER_MS,
   JOB_RETRY_MS,
   MAX_ATTEMPTS,
+  MAX_CHECKS_PER_COMMIT,
   MAX_ITEMS_PER_JOB,
   MAX_JOB_THROWS,
+  SECOND_MS,
 } from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
@@ -44,6 +47,10 @@ const MAX_SETTLEMENTS = 250;
 const MAX_CHECKED = 70;
 /** Items whose due times lie this close become one job. */
 const SAME_DUE_MS = 100;
+/** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
+const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
+/** The state of a pair that nobody may have written. */
+const ABSENT: Work["pair"] = { row: null, versionstamp: null };
 
 export class RecordBatch {
   dues: number[] = [];
@@ -51,11 +58,12 @@ export class RecordBatch {
   closed: Held[] = [];
   /** Endpoints the batch disables. */
   disabled: { endpoint: EndpointId; reason: "gone" | "failing" }[] = [];
-  #taken: { held: Held; settlements: Settlement[]; handover: Work[] | null; close: boolean }[] = [];
+  #taken: { held: Held; settlements: Settlement[]; handover: Work[]; close: boolean }[] = [];
   #results: { settlement: Settlement; dead: boolean }[] = [];
   #undo: (() => void)[] = [];
   #count = 0;
   #checked = 0;
+  #failing = new Set<EndpointId>();
 
   constructor(readonly d: RecordDeps) {}
 
@@ -67,28 +75,48 @@ export class RecordBatch {
     return this.#taken.length === 0;
   }
 
-  /** Takes what is settled of a job. With `lanes`, what is still open of it is handed over to Deliver rows of its own. */
-  take(held: Held, lanes: Lanes<Work> | null): void {
+  /**
+   * Takes what is settled of a job, as much as there is room for. With `lanes`, what is still open of it goes on in Deliver rows:
+   * claimed ones for attempts under way, later ones for what waits.
+   * @returns whether something is left for the next flush.
+   */
+  take(held: Held, lanes: Lanes<Work> | null): boolean {
     let count = 0;
-    while (count < held.settled.length && !this.full) {
-      const { work } = held.settled[count++]!;
-      this.#count++;
-      this.#checked += work.pair === null ? 0.25 : 1.25; // its endpoint's health may want a check too
-    }
+    while (count < held.settled.length && !this.full) this.#weigh(held.settled[count++]!);
     const settlements = held.settled.splice(0, count);
-    this.#checked++;
-    const close = !held.opening && held.open.size === 0 && held.settled.length === 0;
-    const handover = lanes === null || held.settled.length > 0 ? null : [...held.open];
-    if (handover !== null) {
-      for (const work of handover) {
-        if (work.started || !lanes!.remove(work, work.target.row.id)) continue;
-        held.open.delete(work);
-        settlements.push({ kind: "later", work, due: lanes!.later(work.target.row.id, 1) });
+    const handover: Work[] = [];
+    if (lanes !== null && held.settled.length === 0) {
+      for (const work of held.open) {
+        if (this.full) break;
+        this.#count++;
+        const endpoint = work.target.row.id;
+        if (work.started || !lanes.remove(work, endpoint)) handover.push(work);
+        else if (held.open.delete(work)) {
+          settlements.push({ kind: "later", work, due: lanes.later(endpoint, 1) });
+        }
       }
     }
-    const left = handover?.filter((work) => held.open.has(work)) ?? null;
-    if (settlements.length === 0 && !close && left === null) return;
-    this.#taken.push({ held, settlements, handover: left, close });
+    const close = !held.opening && held.settled.length === 0 && held.open.size === handover.length;
+    if (settlements.length > 0 || handover.length > 0 || close) {
+      this.#checked++;
+      if (close) this.#count += held.again.length;
+      this.#taken.push({ held, settlements, handover, close });
+    }
+    return held.settled.length > 0 || (lanes !== null && held.open.size > handover.length);
+  }
+
+  /** Counts what a settlement adds to the commit: its pair is a check, an endpoint's streak one, and a disabling one. */
+  #weigh(settlement: Settlement): void {
+    const { work } = settlement;
+    this.#count++;
+    // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
+    if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
+    if (work.pair !== null && recorded(settlement)) this.#checked++;
+    if (settlement.kind !== "failed") return;
+    if (settlement.error === "status_410") this.#checked++;
+    if (this.#failing.has(work.target.row.id)) return;
+    this.#failing.add(work.target.row.id);
+    this.#checked++;
   }
 
   helds(): Held[] {
@@ -120,6 +148,7 @@ export class RecordBatch {
       this.#undo = [];
     const checks: Check[] = [], writes: Write[] = [], carry: StoredEvent[] = [];
     const health = new Map<EndpointId, HealthRow>();
+    const pairs = new Set<string>();
     const later = new Map<string, { due: number; items: DeliverItem[]; endpoint: EndpointId }>();
     const postpone = (work: Work, item: DeliverItem, due: number) => {
       const endpoint = work.target.row.id, name = `${endpoint} ${Math.floor(due / SAME_DUE_MS)}`;
@@ -136,9 +165,12 @@ export class RecordBatch {
       checks.push({ key: held.key, versionstamp: held.versionstamp });
       for (const settlement of settlements) {
         const { work } = settlement;
-        if (work.pair !== null && recorded(settlement)) {
+        if (recorded(settlement)) {
           const key = keys.pair(work.target.row.id, work.item.event);
-          checks.push({ key, versionstamp: work.pair.versionstamp });
+          const name = key.join(" ");
+          if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
+          pairs.add(name);
+          if (work.pair !== null) checks.push({ key, versionstamp: work.pair.versionstamp });
         }
         switch (settlement.kind) {
           case "succeeded":
@@ -166,8 +198,8 @@ export class RecordBatch {
             unreachable(settlement);
         }
       }
-      if (handover !== null && handover.length > 0) this.#handOver(held, handover, writes);
-      if (close || handover !== null) this.#close(held, writes);
+      this.#handOver(held, handover, writes);
+      if (close) this.#close(held, writes);
     }
     for (const { endpoint, items, due } of later.values()) {
       this.#writeJob(deliverJob(endpoint, items), due, writes);
@@ -276,6 +308,7 @@ export class RecordBatch {
     }
     const { value, versionstamp } = await this.d.kv.get<EndpointRow>(key);
     if (value === null || !value.enabled || value.deleted_at !== null) return;
+    if (b.checks.length > MAX_CHECKS_PER_COMMIT - 20) return; // too many at once: the next failure disables it
     b.checks.push({ key, versionstamp });
     const cause = { createdAt: trigger.created_at, event: trigger.event_id, attempt: trigger.attempt };
     const { writes, event } = disable({ ...work.target, row: value }, reason, cause, this.d);

@@ -27,6 +27,10 @@ export interface PumpDeps {
 }
 
 const PAGE = 64;
+/** Pages of one shard looked at before it is the next shard's turn. */
+const PAGES_PER_TURN = 8;
+/** Pause after the store refused a claim. */
+const REFUSED_MS = 1_000;
 
 export class Pump {
   #running = false;
@@ -98,9 +102,9 @@ export class Pump {
 
   /** Takes what is due in a shard; returns when to look again. */
   async #shard(shard: number): Promise<number> {
-    for (;;) {
+    for (let page = 0; page < PAGES_PER_TURN; page++) {
       const rows = await headOfShard(this.d.kv, shard, PAGE);
-      const claims: Promise<void>[] = [];
+      const claims: Promise<boolean>[] = [];
       let next = Infinity, full = false;
       for (const row of rows) {
         const due = dueOf(row.key);
@@ -111,18 +115,17 @@ export class Pump {
         const admission = this.d.admit(row.value);
         full = admission === "full";
         if (full) break; // whoever frees room pokes
-        claims.push(
-          admission === "start"
-            ? this.#claim(row)
-            : this.#postpone(row, (admission as { later: number }).later),
-        );
+        claims.push(admission === "start" ? this.#claim(row) : this.#postpone(row, laterOf(admission)));
       }
-      await Promise.all(claims);
+      const answered = await Promise.all(claims);
+      if (answered.includes(false)) return this.d.now() + REFUSED_MS; // not at once: the store may be down
       if (full || next < Infinity || rows.length < PAGE || this.#stopped) return next;
     }
+    return this.d.now();
   }
 
-  async #claim(row: Deno.KvEntry<Job>): Promise<void> {
+  /** False: the store did not answer. */
+  async #claim(row: Deno.KvEntry<Job>): Promise<boolean> {
     const claimed = this.d.jobs.writeClaimed(row.value);
     const checks = [{ key: row.key, versionstamp: row.versionstamp }];
     try {
@@ -132,23 +135,37 @@ export class Pump {
       });
       if (settled.ok) {
         const { key, due, job } = claimed.row;
-        return this.d.take({ key, versionstamp: settled.versionstamp, until: due, job });
+        this.d.take({ key, versionstamp: settled.versionstamp, until: due, job });
+        return true;
       }
       claimed.undo();
+      this.d.refuse(row.value);
+      return true;
     } catch (error) {
       this.d.failed("claim", error); // it may be claimed: it comes back when the claim runs out
+      claimed.undo();
+      this.d.refuse(row.value);
+      return false;
     }
-    this.d.refuse(row.value);
   }
 
-  async #postpone(row: Deno.KvEntry<Job>, due: number): Promise<void> {
+  async #postpone(row: Deno.KvEntry<Job>, due: number): Promise<boolean> {
     const later = this.d.jobs.write(row.value, due);
     const checks = [{ key: row.key, versionstamp: row.versionstamp }];
-    const settled = await this.d.committer.commit({
-      checks,
-      writes: [{ op: "delete", key: row.key }, ...later.writes],
-    });
-    if (settled.ok) this.noteDue(due);
-    else later.undo();
+    try {
+      const settled = await this.d.committer.commit({
+        checks,
+        writes: [{ op: "delete", key: row.key }, ...later.writes],
+      });
+      if (settled.ok) this.noteDue(due);
+      else later.undo();
+      return true;
+    } catch (error) {
+      this.d.failed("claim", error);
+      later.undo();
+      return false;
+    }
   }
 }
+
+const laterOf = (admission: Admission): number => (admission as { later: number }).later;
