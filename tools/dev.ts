@@ -19,7 +19,8 @@ interface DevState {
 }
 
 const EVENT_TYPE = "order.paid";
-const EXAMPLE = { order_id: "ord_1001", amount: 42.50, currency: "EUR" };
+/** Text, so that 42.50 goes out as it stands here. */
+const EXAMPLE = '{"order_id":"ord_1001","amount":42.50,"currency":"EUR"}';
 const FILE_MODE = 0o600;
 
 async function dev(): Promise<void> {
@@ -75,7 +76,7 @@ async function prepare(server: Server, pepper: Uint8Array, target: string): Prom
   await call("PUT", `/v1/tenants/${tenant.id}/event-types/${EVENT_TYPE}`, {
     description: "An order was paid.",
     schema: { type: "object" },
-    example: EXAMPLE,
+    example: JSON.parse(EXAMPLE),
   });
   const url = `http://${target}${RECEIVER_PATH}`;
   const webhook = await call("POST", `/v1/tenants/${tenant.id}/webhooks`, { url, events: ["*"] });
@@ -83,7 +84,7 @@ async function prepare(server: Server, pepper: Uint8Array, target: string): Prom
 }
 
 function greeting(origin: string, state: DevState): string {
-  const event = JSON.stringify({ type: EVENT_TYPE, data: EXAMPLE });
+  const event = `{"type":"${EVENT_TYPE}","data":${EXAMPLE}}`;
   return `
 Pylota webhooks is ready at ${origin}
   key       ${state.key}
