@@ -16,7 +16,7 @@ const common = {
   method: "POST",
   permission: "events:write",
   scope: { by: "owner", param: "identity_id", thing: "identity" },
-  response: withEvent(addressShape),
+  response: withEvent("address", addressShape),
 } as const;
 const params = { identity_id: idOf("identity"), address_id: idOf("address") };
 
@@ -29,7 +29,7 @@ export const addressRoutes: Route[] = [
     body: z.strictObject({ address: emailAddress }),
     status: 201,
     handler: async ({ owner, body, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => addAddress(tx, body.address))),
+      body: answer("address", await services.owners.run(owner, (tx) => addAddress(tx, body.address))),
     }),
   }),
   route({
@@ -39,7 +39,10 @@ export const addressRoutes: Route[] = [
     params,
     status: 200,
     handler: async ({ owner, params, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => activateAddress(tx, params.address_id))),
+      body: answer(
+        "address",
+        await services.owners.run(owner, (tx) => activateAddress(tx, params.address_id)),
+      ),
     }),
   }),
   route({
@@ -49,7 +52,7 @@ export const addressRoutes: Route[] = [
     params,
     status: 200,
     handler: async ({ owner, params, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => retireAddress(tx, params.address_id))),
+      body: answer("address", await services.owners.run(owner, (tx) => retireAddress(tx, params.address_id))),
     }),
   }),
   route({
@@ -65,6 +68,7 @@ export const addressRoutes: Route[] = [
     status: 200,
     handler: async ({ owner, params, body, services }) => ({
       body: answer(
+        "address",
         await services.owners.run(
           owner,
           (tx) => promoteAddress(tx, params.address_id, body.retire_after_days),

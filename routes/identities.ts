@@ -56,11 +56,11 @@ export const identityRoutes: Route[] = [
         description: "Its first address, active and primary from the start.",
       }),
     }),
-    response: withEvent(identityShape),
+    response: withEvent("identity", identityShape),
     status: 201,
     handler: async ({ tenant, body, services }) => {
       const owner: OwnerRef = { kind: "mailbox", tenant: tenant.id, id: services.ids.next("identity") };
-      return { body: answer(await services.owners.run(owner, (tx) => createIdentity(tx, body))) };
+      return { body: answer("identity", await services.owners.run(owner, (tx) => createIdentity(tx, body))) };
     },
   }),
   route({
@@ -108,10 +108,10 @@ export const identityRoutes: Route[] = [
       description: description.optional(),
       external_id: external_id.optional(),
     }),
-    response: withEvent(identityShape),
+    response: withEvent("identity", identityShape),
     status: 200,
     handler: async ({ owner, body, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => updateIdentity(tx, body))),
+      body: answer("identity", await services.owners.run(owner, (tx) => updateIdentity(tx, body))),
     }),
   }),
   route({
@@ -120,7 +120,7 @@ export const identityRoutes: Route[] = [
     path: "/v1/identities/{identity_id}",
     permission: "events:write",
     summary: "Delete an identity: starts its erasure, which sends identity.deleted once the mailbox is gone.",
-    response: withEvent(identityShape).extend({ erasure_request_id: idOf("erasure") }),
+    response: withEvent("identity", identityShape).extend({ erasure_request_id: idOf("erasure") }),
     status: 202,
     handler: async ({ owner, services }) => {
       const { identity, erasure } = await services.owners.run(
@@ -129,7 +129,7 @@ export const identityRoutes: Route[] = [
       );
       // Broken off here, the identity stays `deleting` with this request's id: sending the DELETE again starts the job.
       await startErasure(services.owners, erasure);
-      return { body: { ...identity, event: null, erasure_request_id: erasure.id } };
+      return { body: { identity, event: null, erasure_request_id: erasure.id } };
     },
   }),
   route({
@@ -139,10 +139,10 @@ export const identityRoutes: Route[] = [
     permission: "events:write",
     summary: "Pause an identity: it sends no mail. Sends identity.paused.",
     body: pauseInput,
-    response: withEvent(identityShape),
+    response: withEvent("identity", identityShape),
     status: 200,
     handler: async ({ owner, body, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => pauseIdentity(tx, body))),
+      body: answer("identity", await services.owners.run(owner, (tx) => pauseIdentity(tx, body))),
     }),
   }),
   route({
@@ -151,10 +151,10 @@ export const identityRoutes: Route[] = [
     path: "/v1/identities/{identity_id}/resume",
     permission: "events:write",
     summary: "Resume a paused identity. Sends identity.resumed.",
-    response: withEvent(identityShape),
+    response: withEvent("identity", identityShape),
     status: 200,
     handler: async ({ owner, services }) => ({
-      body: answer(await services.owners.run(owner, resumeIdentity)),
+      body: answer("identity", await services.owners.run(owner, resumeIdentity)),
     }),
   }),
 ];

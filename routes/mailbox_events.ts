@@ -6,7 +6,8 @@ import { emailAddress } from "../lib/payloads/shapes.ts";
 import { suppressionReason } from "../lib/payloads/suppression.ts";
 import { emitEvent, emittable } from "../actors/mailbox/emit_event.ts";
 import { createSuppression } from "../actors/mailbox/suppressions.ts";
-import { answer, eventRef, withEvent } from "./owner_answer.ts";
+import { answer, withEvent } from "./owner_answer.ts";
+import { eventCaused, showEventOrNull } from "./owners.ts";
 import { instantShown, iso } from "./schemas.ts";
 import { idOf, type Route, route } from "./table.ts";
 
@@ -46,7 +47,7 @@ export const mailboxEventRoutes: Route[] = [
       reason: suppressionReason.default("manual"),
       source_message_id: idOf("message").nullable().default(null),
     }),
-    response: withEvent(suppressionShown),
+    response: withEvent("suppression", suppressionShown),
     status: 201,
     handler: async ({ owner, body, services }) => {
       const { owners, config } = services;
@@ -54,7 +55,7 @@ export const mailboxEventRoutes: Route[] = [
       const { created_at, ...row } = result.state;
       return {
         status: result.event?.duplicate ? 200 : 201,
-        body: answer({ ...result, state: { ...row, created_at: iso(created_at) } }),
+        body: answer("suppression", { ...result, state: { ...row, created_at: iso(created_at) } }),
       };
     },
   }),
@@ -64,13 +65,16 @@ export const mailboxEventRoutes: Route[] = [
     summary: "Emit an event of the identity: key changes, quota warnings, verifications seen elsewhere. " +
       "A change that changes nothing sends nothing.",
     body: emission,
-    response: z.object({ emitted: z.boolean(), event: eventRef.nullable() }),
+    response: z.object({ emitted: z.boolean(), event: eventCaused.nullable() }),
     status: 201,
     handler: async ({ owner, body, json, services }) => {
       invariant(json !== null, "O3");
       const wire = membersOf(json)?.get("data"); // goes out as the producer wrote it
       const result = await services.owners.run(owner, (tx) => emitEvent(tx, { ...body, wire }));
-      return { status: result.state.emitted ? 201 : 200, body: answer(result) };
+      return {
+        status: result.state.emitted ? 201 : 200,
+        body: { ...result.state, event: showEventOrNull(result.event) },
+      };
     },
   }),
 ];

@@ -48,13 +48,13 @@ export const messageRoutes: Route[] = [
       "Sends message.received or message.quarantined, or message.suppressed.",
     body: messageInput,
     raw: ["message/rfc822"],
-    response: withEvents(messageSummary),
+    response: withEvents("message", messageSummary),
     status: 201,
     handler: async ({ owner, body, rawBody, services }) => {
       const { owners, config } = services;
       if (body === undefined) {
         const mail = await parseMail(rawBody ?? new Uint8Array(0));
-        return { body: answerAll(await owners.run(owner, (tx) => receiveMessage(tx, mail))) };
+        return { body: answerAll("message", await owners.run(owner, (tx) => receiveMessage(tx, mail))) };
       }
       const mail = await parsedOf(body);
       const { thread_id: thread, verification, bcc = [] } = body;
@@ -65,7 +65,7 @@ export const messageRoutes: Route[] = [
             ? receiveMessage(tx, mail, { thread, verification })
             : queueMessage(tx, config.hashKey, mail, { bcc, thread }),
       );
-      return { body: answerAll(result) };
+      return { body: answerAll("message", result) };
     },
   }),
   route({
@@ -112,7 +112,7 @@ export const messageRoutes: Route[] = [
         description: "The user who released it; without one it is the calling key.",
       }),
     }),
-    response: withEvent(messageSummary),
+    response: withEvent("message", messageSummary),
     status: 200,
     handler: async ({ owner, params, body, key, services }) => {
       const by = body.user_id === undefined ? { key: key.id } : { user: body.user_id };
@@ -120,7 +120,7 @@ export const messageRoutes: Route[] = [
         owner,
         (tx) => releaseMessage(tx, params.message_id, by, body.reason),
       );
-      return { body: answer(await release) };
+      return { body: answer("message", await release) };
     },
   }),
   route({
@@ -130,10 +130,13 @@ export const messageRoutes: Route[] = [
     permission: "events:write",
     summary: "Set a message's triage verdict. Sends message.triaged; nothing when it is the same.",
     body: triage,
-    response: withEvent(messageSummary),
+    response: withEvent("message", messageSummary),
     status: 200,
     handler: async ({ owner, params, body, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => triageMessage(tx, params.message_id, body))),
+      body: answer(
+        "message",
+        await services.owners.run(owner, (tx) => triageMessage(tx, params.message_id, body)),
+      ),
     }),
   }),
   route({
@@ -142,10 +145,13 @@ export const messageRoutes: Route[] = [
     path: "/v1/identities/{identity_id}/messages/{message_id}/reprocess",
     permission: "events:write",
     summary: "Send a message's message.received again, with reprocessed: true, under the policy of today.",
-    response: withEvent(messageSummary),
+    response: withEvent("message", messageSummary),
     status: 200,
     handler: async ({ owner, params, services }) => ({
-      body: answer(await services.owners.run(owner, (tx) => reprocessMessage(tx, params.message_id))),
+      body: answer(
+        "message",
+        await services.owners.run(owner, (tx) => reprocessMessage(tx, params.message_id)),
+      ),
     }),
   }),
   route({
@@ -157,12 +163,12 @@ export const messageRoutes: Route[] = [
       "Record what became of an outbound message. Sends the outcome's event, and suppression.created " +
       "after a hard bounce or a complaint.",
     body: outcomeInput,
-    response: withEvents(messageSummary),
+    response: withEvents("message", messageSummary),
     status: 200,
     handler: async ({ owner, params, body, services }) => {
       const { owners, config } = services;
       const record = owners.run(owner, (tx) => recordOutcome(tx, config.hashKey, params.message_id, body));
-      return { body: answerAll(await record) };
+      return { body: answerAll("message", await record) };
     },
   }),
 ];

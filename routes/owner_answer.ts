@@ -1,32 +1,28 @@
-/** What owner routes answer: the new state, and the event it caused (reference §3, "Owner routes"). */
+/** What mailbox routes answer: the new state by its name, and the event it caused (reference §3, "Owner routes"). */
 import * as z from "zod";
 import type { Appended } from "../actors/owner.ts";
-import { idOf } from "./table.ts";
+import { eventCaused, showEvent, showEventOrNull } from "./owners.ts";
 
-export const eventRef = z.object({ id: idOf("event"), type: z.string(), sequence: z.int() });
+/** `{ <name>, event }`: `event` is null when nothing changed, so that nothing was sent. */
+export const withEvent = <const N extends string, S extends z.ZodType>(name: N, state: S) =>
+  z.object({ [name]: state, event: eventCaused.nullable() });
 
-export const showEventRef = ({ id, type, sequence }: Appended) => ({ id, type, sequence });
+/** The same with `events`: all that the command sent, in their order. */
+export const withEvents = <const N extends string, S extends z.ZodType>(name: N, state: S) =>
+  withEvent(name, state).extend({ events: z.array(eventCaused) });
 
-/** The state's own fields beside `event`: null when nothing changed, so that nothing was sent. */
-export const withEvent = <F extends z.ZodRawShape>(state: z.ZodObject<F>) =>
-  state.extend({ event: eventRef.nullable() });
-
-/** The same with `events`: all the command sent, in their order. */
-export const withEvents = <F extends z.ZodRawShape>(state: z.ZodObject<F>) =>
-  state.extend({ event: eventRef.nullable(), events: z.array(eventRef) });
-
-interface Result<T> {
-  state: T;
+interface Result {
+  state: unknown;
   event: Appended | null;
   events: Appended[];
 }
 
-export const answer = <T extends object>({ state, event }: Result<T>) => ({
-  ...state,
-  event: event === null ? null : showEventRef(event),
+export const answer = (name: string, { state, event }: Result) => ({
+  [name]: state,
+  event: showEventOrNull(event),
 });
 
-export const answerAll = <T extends object>(result: Result<T>) => ({
-  ...answer(result),
-  events: result.events.map(showEventRef),
+export const answerAll = (name: string, result: Result) => ({
+  ...answer(name, result),
+  events: result.events.map(showEvent),
 });
