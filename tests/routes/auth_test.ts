@@ -1,6 +1,7 @@
 /** Keys, permissions, rates (reference §2). */
 import assert from "node:assert/strict";
-import { HOUR_MS, MINUTE_MS } from "../../lib/limits.ts";
+import { keys } from "../../lib/keys.ts";
+import { HOUR_MS, KEY_CACHE_MS, MINUTE_MS } from "../../lib/limits.ts";
 import { refused, sameBytes, withApi } from "./support.ts";
 
 const PATH = "/v1/webhooks";
@@ -53,6 +54,19 @@ Deno.test(
     assert.equal((await api.call("GET", PATH, { key: other.secret })).status, 200);
     assert.equal((await api.call("DELETE", `/v1/keys/${other.row.id}`, { key: admin })).status, 204);
     refused(await api.call("GET", PATH, { key: other.secret }), 401, "key_revoked");
+  }),
+);
+
+Deno.test(
+  "a key revoked in another isolate is refused within five seconds here",
+  withApi(async (api) => {
+    const { secret, row } = await api.key();
+    assert.equal((await api.call("GET", PATH, { key: secret })).status, 200);
+    await api.kv.set(keys.apiKey(secret.split("_")[2]!), { ...row, revoked_at: api.now });
+    api.now += KEY_CACHE_MS - 1;
+    assert.equal((await api.call("GET", PATH, { key: secret })).status, 200);
+    api.now += 1;
+    refused(await api.call("GET", PATH, { key: secret }), 401, "key_revoked");
   }),
 );
 

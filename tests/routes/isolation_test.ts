@@ -1,9 +1,12 @@
 /** Isolation: what is out of a key's reach answers the same bytes as what does not exist (reference §2). From the table. */
 import assert from "node:assert/strict";
+import { keys as kvKeys } from "../../lib/keys.ts";
 import type { ScopeRule } from "../../routes/table.ts";
 import { type Api, refused, sameBytes, URL_OK, withApi, world } from "./support.ts";
 
-const SHAPES: Record<string, string> = {
+/** A well-formed value for every parameter a path may have, which names nothing. */
+const ULID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
+const PREFIXES: Record<string, string> = {
   tenant_id: "ten",
   partner_id: "ptn",
   webhook_id: "whk",
@@ -11,8 +14,32 @@ const SHAPES: Record<string, string> = {
   key_id: "key",
   delivery_id: "dlv",
   dead_letter_id: "dlq",
+  identity_id: "idn",
+  message_id: "msg",
+  address_id: "adr",
+  domain_id: "dom",
+  erasure_request_id: "era",
+  export_id: "exp",
 };
-const missing = (param: string) => `${SHAPES[param]}_7ZZZZZZZZZZZZZZZZZZZZZZZZZ`;
+const TEXTS: Record<string, string> = {
+  key: "cart-1",
+  name: "order.placed",
+  user: `usr_${ULID}`,
+  user_id: `usr_${ULID}`,
+};
+
+function missing(param: string): string {
+  const prefix = PREFIXES[param];
+  const value = prefix === undefined ? TEXTS[param] : `${prefix}_${ULID}`;
+  assert.ok(value !== undefined, `say here what {${param}} looks like`);
+  return value;
+}
+
+/** What the rows that name their tenant in the body need beside it. */
+const BODIES: Record<string, Record<string, unknown>> = {
+  "/v1/erasure-requests": { scope: "identity", identity_id: `idn_${ULID}`, reason: "asked" },
+  "/v1/exports": {},
+};
 
 const namedBy = (scope: ScopeRule) => typeof scope === "object" && "param" in scope ? scope : null;
 
@@ -29,7 +56,16 @@ async function foreign(api: Api, q: { key: string; tenant: string; id: string })
   });
   const events = await api.call("GET", `/v1/tenants/${q.tenant}/events`, { key: q.key });
   const keys = await api.call("GET", `/v1/keys?tenant_id=${q.tenant}`, { key: q.key });
+  const owned = async (prefix: string, kind: string) => {
+    const id = `${prefix}_${api.services.ids.ulid()}`;
+    await api.kv.set(kvKeys.ownerOf(id), { kind, tenant: q.tenant, id });
+    return id;
+  };
   const ids: Record<string, string> = {
+    identity_id: await owned("idn", "mailbox"),
+    domain_id: await owned("dom", "domain"),
+    erasure_request_id: await owned("era", "job"),
+    export_id: await owned("exp", "job"),
     tenant_id: q.tenant,
     partner_id: q.id,
     webhook_id: made.body.id,
@@ -48,16 +84,22 @@ Deno.test(
     for (const row of api.rows) {
       const scope = namedBy(row.scope);
       if (scope === null) continue;
-      const path = (id: string) =>
-        row.path.replace(`{${scope.param}}`, id).replace(/\{([a-z_]+)\}/g, (_, name) => missing(name));
-      const body = row.method === "GET" || row.method === "DELETE" ? {} : { body: {} };
-      const wide = await api.call(row.method, path(missing(scope.param)), { key: w.platform, ...body });
-      assert.equal(wide.status, 404, `${row.method} ${row.path}`);
+      const inBody = scope.by === "tenant" && scope.in === "body";
+      const ask = (key: string, id: string) => {
+        const path = row.path.replace(inBody ? "" : `{${scope.param}}`, inBody ? "" : id)
+          .replace(/\{([a-z_]+)\}/g, (_, name) => missing(name));
+        if (row.method === "GET" || row.method === "DELETE") return api.call(row.method, path, { key });
+        return api.call(row.method, path, {
+          key,
+          body: inBody ? { ...BODIES[row.path]!, [scope.param]: id } : {},
+        });
+      };
+      const what = `${row.method} ${row.path}`;
+      assert.equal((await ask(w.platform, missing(scope.param))).status, 404, what);
       for (const key of [w.p.key, w.p.tenantKey, w.loneKey, w.identityKey]) {
-        const out = await api.call(row.method, path(ids[scope.param]!), { key, ...body });
-        const none = await api.call(row.method, path(missing(scope.param)), { key, ...body });
-        assert.equal(out.status, 404, `${row.method} ${row.path}: ${out.text}`);
-        assert.equal(sameBytes(out), sameBytes(none), `${row.method} ${row.path}`);
+        const out = await ask(key, ids[scope.param]!), none = await ask(key, missing(scope.param));
+        assert.equal(out.status, 404, `${what}: ${out.text}`);
+        assert.equal(sameBytes(out), sameBytes(none), what);
         compared++;
       }
     }

@@ -13,18 +13,11 @@ import { makeSealer } from "../../lib/edge/seal.ts";
 import { makeTelemetry } from "../../lib/edge/telemetry.ts";
 import { type Id, type IdentityId, makeIds, type TenantId } from "../../lib/ids.ts";
 import { type KeyRow, keys, type Permission } from "../../lib/keys.ts";
+import { allRoutes } from "../../routes/all.ts";
 import { createApp } from "../../routes/app.ts";
-import { auditRoutes } from "../../routes/audit.ts";
 import { makeKeyCache } from "../../routes/auth.ts";
-import { deliveryRoutes } from "../../routes/deliveries.ts";
-import { eventRoutes } from "../../routes/events.ts";
-import { keyRoutes } from "../../routes/keys.ts";
-import { partnerRoutes } from "../../routes/partners.ts";
-import { platformRoutes } from "../../routes/platform.ts";
 import type { Services } from "../../routes/services.ts";
 import type { Route } from "../../routes/table.ts";
-import { tenantRoutes } from "../../routes/tenants.ts";
-import { webhookRoutes } from "../../routes/webhooks.ts";
 
 export const ALL: Permission[] = [
   "webhooks:read",
@@ -168,17 +161,7 @@ function makeApi(kv: Deno.Kv, options: ApiOptions): Api {
     keyCache: makeKeyCache({ kv, now }),
     ready: options.ready ?? (() => Promise.resolve([{ name: "store", ok: true }])),
   };
-  const own = [
-    ...tenantRoutes,
-    ...partnerRoutes,
-    ...keyRoutes,
-    ...webhookRoutes,
-    ...deliveryRoutes,
-    ...eventRoutes,
-    ...auditRoutes,
-    ...options.extra ?? [],
-  ];
-  const rows = [...own, ...platformRoutes(services.config, own)];
+  const rows = [...allRoutes(services.config), ...options.extra ?? []];
   const app = createApp(rows, services);
 
   return Object.assign(api, {

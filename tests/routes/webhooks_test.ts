@@ -42,6 +42,9 @@ Deno.test(
       last_success_at: null,
       last_failure_at: null,
       previous_secret_expires_at: null,
+      headers: {},
+      public_key: null,
+      signature_versions: ["v1"],
       created_at: "2026-10-09T12:00:00.000Z",
       updated_at: "2026-10-09T12:00:00.000Z",
     });
