@@ -5,7 +5,7 @@
 import { seed } from "./roles/backlog.ts";
 import { memory } from "./roles/memory.ts";
 import { noisy, steady } from "./roles/latency.ts";
-import { append, drain, fan, flood } from "./roles/throughput.ts";
+import { append, drain, due, fan, flood } from "./roles/throughput.ts";
 
 export interface PhaseOptions {
   /** KV file; made when it is not there. */
@@ -29,6 +29,7 @@ const ROLES: Record<string, (options: PhaseOptions) => Promise<Found>> = {
   steady,
   calm: (options) => noisy(options, false),
   noisy: (options) => noisy(options, true),
+  due,
   seed,
   memory,
 };

@@ -15,8 +15,8 @@ import { nextDelayMs } from "../lib/schedule.ts";
 import { EVENT_TYPE, invoice, SECRET } from "./payload.ts";
 
 export const TENANT = "ten_01BENCH0000000000000000000" as TenantId;
-const MASTER_KEY = new Uint8Array(32).fill(7);
-const HASH_KEY = new Uint8Array(32).fill(9);
+export const MASTER_KEY = new Uint8Array(32).fill(7);
+export const HASH_KEY = new Uint8Array(32).fill(9);
 const OWNERS = 1_000;
 /** The defaults of lib/edge/config.ts. */
 const DEFAULTS = { maxInFlight: 512, maxPerEndpoint: 32, jobShards: 8 };

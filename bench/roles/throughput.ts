@@ -57,6 +57,14 @@ export async function flood({ file, origin, n }: PhaseOptions): Promise<Found> {
   return { perSecond: rate, rssMb: rss() };
 }
 
+/** Leaves `n` events due for an endpoint that never answers. */
+export async function due({ file, origin, n }: PhaseOptions): Promise<Found> {
+  const world = await openWorld({ file, origin, paths: ["/hold/0"], hotHandOff: false });
+  await inParallel(n, CALLERS, world.append);
+  await world.close();
+  return { events: n };
+}
+
 /** A backlog that is due: from the start of the pump to the last recorded attempt. */
 export async function drain({ file, origin, n }: PhaseOptions): Promise<Found> {
   const options = { file, origin, paths: ["/hook/0"] };
