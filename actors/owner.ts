@@ -9,7 +9,7 @@ import { keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
 import { MAX_CHECKS_PER_COMMIT, MAX_MUTATIONS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Kv, KvKey } from "../lib/edge/kv.ts";
-import { Turn } from "./turn.ts";
+import { Turn, TurnFull } from "./turn.ts";
 
 /** What a command appends. `data` is a JSON value that may hold `JSON.rawJSON` numbers; it goes out as written. */
 export interface NewEvent {
@@ -137,13 +137,16 @@ export function makeOwners(deps: OwnerDeps): Owners {
         const results: (() => void)[] = [];
         do {
           const waiting = actor.waiting.shift()!;
-          batch.push(waiting);
-          results.push(
-            await turn.step(waiting.command).then(
-              (value) => () => waiting.resolve(value),
-              (error) => () => waiting.reject(error),
-            ),
+          const result = await turn.step(waiting.command).then(
+            (value) => () => waiting.resolve(value),
+            (error) => error instanceof TurnFull ? null : () => waiting.reject(error),
           );
+          if (result === null) {
+            actor.waiting.unshift(waiting);
+            break;
+          }
+          batch.push(waiting);
+          results.push(result);
         } while (actor.waiting.length > 0 && !turn.fuller(TURN_MUTATIONS, TURN_CHECKS, TURN_BYTES));
         const unit = turn.unit();
         const settled = unit === null ? null : await deps.committer.commit(unit);

@@ -27,6 +27,9 @@ interface Written {
 const RESERVED_BYTES = 30_000;
 const RESERVED_MUTATIONS = 10;
 
+/** The command has to wait for the next turn. */
+export class TurnFull extends Error {}
+
 const nameOf = (key: KvKey): string => JSON.stringify(key);
 
 export class Turn {
@@ -45,27 +48,42 @@ export class Turn {
     this.seq = meta.seq;
   }
 
-  /** Runs a command; when it throws, nothing of it stays but the checks of what it read. */
+  /**
+   * Runs a command; when it throws, nothing of it stays but the checks of what it read.
+   * @throws TurnFull when it does not fit beside the commands before it; alone, in the next turn, it may.
+   */
   async step<T>(command: (tx: Tx) => T): Promise<Awaited<T>> {
-    const draft = new Draft(this);
-    const result = await command(draft);
+    const draft = new Draft(this), readBefore = this.#reads.size;
+    let result: Awaited<T>;
+    try {
+      result = await command(draft);
+    } catch (error) {
+      if (this.#reads.size >= MAX_CHECKS_PER_COMMIT) this.#forgetReads(readBefore);
+      throw error;
+    }
     const mutations = this.#writes.size + draft.writes.size;
     const bytes = this.#bytes + draft.bytes;
-    if (
-      mutations > MAX_MUTATIONS_PER_COMMIT - RESERVED_MUTATIONS || bytes > MAX_COMMIT_BYTES - RESERVED_BYTES
-    ) {
+    const fits = mutations <= MAX_MUTATIONS_PER_COMMIT - RESERVED_MUTATIONS &&
+      bytes <= MAX_COMMIT_BYTES - RESERVED_BYTES;
+    if (!fits || this.#reads.size >= MAX_CHECKS_PER_COMMIT) {
+      this.#forgetReads(readBefore);
+      if (this.#writes.size > 0 || readBefore > 0) throw new TurnFull();
+      invariant(!fits, "O1");
       throw new ApiError(
         "payload_too_large",
         `Cannot commit: the change holds ${bytes} bytes in ${mutations} rows, more than one commit takes.`,
         "Send fewer or smaller events in one request.",
       );
     }
-    invariant(this.#reads.size < MAX_CHECKS_PER_COMMIT, "O1");
     for (const [name, written] of draft.writes) this.#writes.set(name, written);
     this.#events.push(...draft.events);
     this.#bytes = bytes;
     this.seq = draft.seq;
     return result;
+  }
+
+  #forgetReads(after: number): void {
+    for (const name of [...this.#reads.keys()].slice(after)) this.#reads.delete(name);
   }
 
   /** Whether the turn holds more than this already. */
