@@ -109,7 +109,7 @@ export function makeSystem(deps: SystemDeps) {
       replay: (endpoint: EndpointId, selection: Selection, extra?: Write[]) =>
         replay(endpoint, selection, pipeline, extra),
       unpark: async (partner: PartnerId) => void await unpark(keys.parkedOf(partner), pipeline),
-      redrive: (id: Id<"deadLetter">) => redrive(id),
+      redrive,
     },
     /** What the queue's doorbell does: look, and return at once. */
     doorbell: poke,
@@ -137,8 +137,8 @@ export function makeSystem(deps: SystemDeps) {
     },
   };
 
-  /** Puts a dead letter's job back, with a clean count; null when there is no such item. */
-  async function redrive(id: Id<"deadLetter">): Promise<DeadLetter | null> {
+  /** Puts a dead letter's job back, with a clean count; null when there is no such item. `extra` rows (audit) ride along. */
+  async function redrive(id: Id<"deadLetter">, extra: Write[] = []): Promise<DeadLetter | null> {
     const { value, versionstamp } = await kv.get<DeadLetter>(keys.deadLetter(id));
     if (value === null) return null;
     const { throws: _, ...job } = value.job;
@@ -146,7 +146,7 @@ export function makeSystem(deps: SystemDeps) {
     const checks = [{ key: keys.deadLetter(id), versionstamp }];
     const settled = await committer.commit({
       checks,
-      writes: [{ op: "delete", key: keys.deadLetter(id) }, ...writes],
+      writes: [{ op: "delete", key: keys.deadLetter(id) }, ...writes, ...extra],
     });
     poke();
     return settled.ok ? value : null;
