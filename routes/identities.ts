@@ -1,4 +1,4 @@
-/** Identities: the rows of `/v1/identities` but for addresses and messages (reference §3, "Owner routes"). */
+/** Identities: the rows of `/v1/identities` but for messages and events (reference §3, "Owner routes"). */
 import * as z from "zod";
 import { keys, type OwnerRef } from "../lib/keys.ts";
 import {
@@ -17,6 +17,7 @@ import {
   updateIdentity,
 } from "../actors/mailbox/identity.ts";
 import { viewIdentities, viewIdentity } from "../actors/mailbox/views.ts";
+import { addressRoutes } from "./addresses.ts";
 import { page } from "./cursor.ts";
 import { answer, withEvent } from "./owner_answer.ts";
 import { listOf, listQuery, text } from "./schemas.ts";
@@ -157,4 +158,5 @@ export const identityRoutes: Route[] = [
       body: answer("identity", await services.owners.run(owner, resumeIdentity)),
     }),
   }),
+  ...addressRoutes,
 ];

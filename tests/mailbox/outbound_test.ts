@@ -149,7 +149,7 @@ Deno.test(
     const other = await box.queue({ to: [{ address: someone, name: null }] });
     await box.outcome(other.state.id, SENT);
     const result = await box.outcome(
-      soft.state.id,
+      other.state.id,
       { ...soft, recipient: someone } as Outcome,
     );
     assert.deepEqual(result.events.map(({ type }) => type), ["message.bounced"]);
