@@ -313,6 +313,15 @@ export type AuditRow = z.infer<typeof auditRow>;
 export const schemaRow = z.object({ version: z.int().nonnegative(), cursor: z.unknown().optional() });
 export const leaseRow = z.object({ by: z.string(), until: ms });
 
+/** How far the pass of retention under way has come: `after` is the last tenant or endpoint it is done with. */
+export const retentionRow = z.object({
+  phase: z.enum(["tenants", "platform", "endpoints"]),
+  after: z.string().nullable(),
+  /** When to go on, Unix ms. */
+  due: ms,
+});
+export type RetentionRow = z.infer<typeof retentionRow>;
+
 /** Owner of a set of endpoints, audit rows or keys. */
 export type Scope =
   | { level: "platform" }
@@ -432,5 +441,6 @@ export const keys = {
 
   // store
   schema: () => ["schema"],
+  retention: () => ["retention"],
   lease: (name: string) => ["lease", name],
 } satisfies Record<string, (...args: never[]) => Deno.KvKey>;
