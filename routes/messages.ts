@@ -6,7 +6,8 @@ import type { MessageRow } from "../lib/payloads/rows.ts";
 import { recipientState } from "../lib/payloads/rows.ts";
 import { attachment, messageSummary, quarantineReason, triage, trust } from "../lib/payloads/shapes.ts";
 import { outcomeInput } from "../actors/mailbox/outcome_input.ts";
-import { queueMessage, recordOutcome } from "../actors/mailbox/outcomes.ts";
+import { recordOutcome } from "../actors/mailbox/outcomes.ts";
+import { queueMessage } from "../actors/mailbox/queue.ts";
 import {
   receiveMessage,
   releaseMessage,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Outcome } from "../../actors/mailbox/outcome_input.ts";
-import { MAX_OUTBOUND_RECIPIENTS } from "../../actors/mailbox/outcomes.ts";
+import { MAX_OUTBOUND_RECIPIENTS } from "../../actors/mailbox/queue.ts";
 import { createSuppression } from "../../actors/mailbox/suppressions.ts";
 import {
   type MessageOutcome,

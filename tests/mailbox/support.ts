@@ -1,7 +1,8 @@
 /** A mailbox in the owners' world: shorthand for commands, and mails of invented people. */
 import assert from "node:assert/strict";
 import { createIdentity } from "../../actors/mailbox/identity.ts";
-import { queueMessage, recordOutcome } from "../../actors/mailbox/outcomes.ts";
+import { recordOutcome } from "../../actors/mailbox/outcomes.ts";
+import { queueMessage } from "../../actors/mailbox/queue.ts";
 import type { Outcome } from "../../actors/mailbox/outcome_input.ts";
 import { receiveMessage, type ReceiveOptions } from "../../actors/mailbox/receive.ts";
 import type { Done } from "../../actors/mailbox/store.ts";
