@@ -15,6 +15,7 @@ import type { Ports } from "../lib/edge/ports.ts";
 import { Cache } from "./cache.ts";
 import { remindDomains } from "./domain_monitor.ts";
 import { runDueJobs } from "./job_runner.ts";
+import { retireDueAddresses } from "./mailbox/addresses.ts";
 import { makeDirectory } from "./directory.ts";
 import type { StoredEvent } from "./event_store.ts";
 import { Flow, type FlowObserver } from "./flow.ts";
@@ -78,7 +79,10 @@ export function makeSystem(deps: SystemDeps) {
   const heartbeat = new Heartbeat({ ...shared, freed: poke, failed: observer.failed });
   const pipeline = { ...shared, poke };
 
-  /** For changes of tenants, partners and endpoints: what this isolate caches of them is dropped once they are durable. */
+  /**
+   * For changes of tenants, partners and endpoints: what this isolate caches of them is dropped, and what they left to do is
+   * looked at, once they are durable.
+   */
   const watched: Committer = {
     idle: committer.idle,
     async commit(unit) {
@@ -90,6 +94,7 @@ export function makeSystem(deps: SystemDeps) {
 
   function forget(write: Write): void {
     if (write.op === "enqueue") return;
+    if (write.key[0] === keys.jobs()[0]) poke(); // a change with a job of its own: nobody else knows of it
     if (write.key[0] === keys.endpointsRevision()[0]) directory.invalidate();
     if (write.key[0] === keys.tenants()[0]) {
       owners.forgetTenant(write.key[1] as TenantRow["id"]);
@@ -119,6 +124,7 @@ export function makeSystem(deps: SystemDeps) {
         sweep: () => sweep({ ...pipeline, recover: () => heartbeat.recover() }),
         jobs: () => runDueJobs({ kv, owners, now }),
         domains: () => remindDomains({ kv, owners, now }),
+        addresses: () => retireDueAddresses({ kv, owners, now }),
       };
       for (const [name, chore] of Object.entries(chores)) {
         await Promise.resolve(chore()).catch((error) => observer.failed(name, error));
