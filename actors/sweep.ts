@@ -4,7 +4,7 @@
  */
 import { type EventKey, ulidTime } from "../lib/ids.ts";
 import { type FanoutJob, keys } from "../lib/keys.ts";
-import { HOUR_MS, MINUTE_MS } from "../lib/limits.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -34,7 +34,9 @@ export async function sweep(d: SweepDeps): Promise<void> {
   await unpark(keys.parkedAll(), d, async (job) => {
     const target = await d.directory.endpoint(job.endpoint);
     if (target === null || !target.held || target.row.deleted_at !== null) return true;
-    const event = await loadEvent(d.kv, job.items[0]!.event);
+    const key = job.items[0]!.event;
+    if (d.now() - ulidTime(key) < DAY_MS) return false; // no retention is shorter: nothing to read
+    const event = await loadEvent(d.kv, key);
     return event === null || event.body === null || d.now() > event.at + await d.windowOf(event);
   });
   d.poke();
