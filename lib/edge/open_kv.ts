@@ -2,6 +2,8 @@
  * Opens the store: a file of this process, memory for tests, a remote KV (Deno KV Connect), or the platform's own.
  */
 import { dirname } from "node:path";
+import { patient, patiently } from "./patience.ts";
+import { realTimers, type Timers } from "./ports.ts";
 
 /** Where `PM_KV_PATH` points. `platform` is what `Deno.openKv()` opens on Deno Deploy. */
 export type KvPlace = "memory" | "file" | "remote" | "platform";
@@ -30,11 +32,12 @@ export function kvPlace(path: string): KvPlace {
 }
 
 /** @param path `PM_KV_PATH`. Makes the file's folder (mode 0700). Throws `OpenKvError`. */
-export async function openKv(path: string): Promise<OpenedKv> {
+export async function openKv(path: string, timers: Timers = realTimers): Promise<OpenedKv> {
   const place = kvPlace(path);
   try {
     if (place === "file") Deno.mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
-    const kv = await Deno.openKv(place === "platform" ? undefined : path);
+    const opened = await patiently(() => Deno.openKv(place === "platform" ? undefined : path), timers);
+    const kv = place === "file" ? patient(opened, timers) : opened;
     return { kv, place, maxInFlight: place === "memory" || place === "file" ? 1 : REMOTE_IN_FLIGHT };
   } catch (error) {
     throw new OpenKvError(explain(path, place, error), { cause: error });
