@@ -24,6 +24,8 @@ export const PREFIX = {
   request: "req",
   user: "usr",
   deadLetter: "dlq",
+  notification: "ntf",
+  portalLink: "plk",
 } as const;
 
 export type IdKind = keyof typeof PREFIX;

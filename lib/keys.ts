@@ -308,6 +308,91 @@ export const auditRow = z.object({
 });
 export type AuditRow = z.infer<typeof auditRow>;
 
+// --- Notifications -----------------------------------------------------------------------------------
+
+/** What a user of a tenant wants to be told. `needs_reply`: mail that a triage says needs a reply, alone. */
+export const notificationPref = z.object({
+  kind: z.literal("new_mail"),
+  mode: z.enum(["off", "on"]),
+  filter: z.enum(["all", "needs_reply"]),
+  updated_at: ms,
+});
+export type NotificationPref = z.infer<typeof notificationPref>;
+
+const mailRef = { identity: id<IdentityId>(), message: id<Id<"message">>() };
+/** What is gathered for a user until it is sent: mail that counts, and mail held for its triage. */
+export const notifyRow = z.object({
+  counted: z.array(z.object(mailRef)),
+  held: z.array(z.object({ ...mailRef, until: ms })),
+  /** Times of the first and the last mail that counts; null while none does. */
+  first_at: ms.nullable(),
+  last_at: ms.nullable(),
+  /** When to look at it next: its row under `notifyDue`. */
+  due: ms.nullable(),
+});
+export type NotifyRow = z.infer<typeof notifyRow>;
+
+/** A notification as it would be sent: counts and ids, never content (P1). */
+export const notificationRow = z.object({
+  id: id<Id<"notification">>(),
+  user: id<Id<"user">>(),
+  kind: z.literal("new_mail"),
+  count: z.int().positive(),
+  needs_reply_count: z.int().nonnegative(),
+  messages: z.array(z.object(mailRef)),
+  created_at: ms,
+});
+export type NotificationRow = z.infer<typeof notificationRow>;
+
+// --- Console -----------------------------------------------------------------------------------------
+
+/**
+ * A browser that signed in, under a keyed hash of its cookie. It lives by the API key whose look-up part it holds: revoked or
+ * expired, that key takes its sessions along. `portal` narrows it to what a portal link granted.
+ */
+export const sessionRow = z.object({
+  lookup: z.string(),
+  portal: z.object({
+    link: id<Id<"portalLink">>(),
+    tenant_id: id<TenantId>(),
+    permissions: z.array(permission),
+  }).nullable(),
+  created_at: ms,
+  expires_at: ms,
+});
+export type SessionRow = z.infer<typeof sessionRow>;
+
+/** A portal link that was not used yet, under a keyed hash of its token. `lookup`: the key that made it. */
+export const portalLinkRow = z.object({
+  id: id<Id<"portalLink">>(),
+  lookup: z.string(),
+  tenant_id: id<TenantId>(),
+  permissions: z.array(permission),
+  created_at: ms,
+  expires_at: ms,
+});
+export type PortalLinkRow = z.infer<typeof portalLinkRow>;
+
+/** What one instance recorded for an endpoint in one hour; histograms by the buckets of `lib/histogram.ts`. */
+export const hourRow = z.object({
+  succeeded: z.int().nonnegative(),
+  failed: z.int().nonnegative(),
+  dead: z.int().nonnegative(),
+  /** Milliseconds an attempt took. */
+  took: z.array(z.int().nonnegative()),
+  /** Milliseconds from `occurred_at` to the receiver's 2xx; replays are left out. */
+  latency: z.array(z.int().nonnegative()),
+});
+export type HourRow = z.infer<typeof hourRow>;
+
+/** A replay that was asked for on a page: where it stands is what its pairs came to since `first`. */
+export const replayRunRow = z.object({
+  endpoint: id<EndpointId>(),
+  events: z.array(z.object({ key: id<EventKey>(), first: z.int().positive() })),
+  created_at: ms,
+});
+export type ReplayRunRow = z.infer<typeof replayRunRow>;
+
 // --- Store -------------------------------------------------------------------------------------------
 
 export const schemaRow = z.object({ version: z.int().nonnegative(), cursor: z.unknown().optional() });
@@ -438,6 +523,28 @@ export const keys = {
   ],
   audit: (scope: Scope, audit: Id<"audit">) => ["audit", scopeName(scope), audit],
   auditOf: (scope: Scope) => ["audit", scopeName(scope)],
+
+  // notifications
+  notificationPref: (tenant: TenantId, user: Id<"user">) => ["notify_pref", tenant, user],
+  notificationPrefs: (tenant: TenantId) => ["notify_pref", tenant],
+  /** What is gathered for a user. */
+  notify: (tenant: TenantId, user: Id<"user">) => ["notify", tenant, user],
+  /** When what is gathered for a user is looked at next (Unix ms): the sweep's index. */
+  notifyDue: (due: number, tenant: TenantId, user: Id<"user">) => ["notify_due", due, tenant, user],
+  notifyDues: () => ["notify_due"],
+  notification: (
+    tenant: TenantId,
+    notification: Id<"notification">,
+  ) => ["notification", tenant, notification],
+  notificationsOf: (tenant: TenantId) => ["notification", tenant],
+
+  // console
+  session: (hash: string) => ["session", hash],
+  portalLink: (hash: string) => ["portal_link", hash],
+  /** `hour` is Unix ms of its start. An instance writes its own rows, so that nobody waits for another. */
+  endpointHour: (endpoint: EndpointId, hour: number, instance: string) => ["hour", endpoint, hour, instance],
+  endpointHours: (endpoint: EndpointId) => ["hour", endpoint],
+  replayRun: (endpoint: EndpointId, run: string) => ["replay_run", endpoint, run],
 
   // store
   schema: () => ["schema"],

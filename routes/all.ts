@@ -9,9 +9,11 @@ import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { mailboxEventRoutes } from "./mailbox_events.ts";
 import { messageRoutes } from "./messages.ts";
+import { notificationRoutes } from "./notifications.ts";
 import { ownerRoutes } from "./owners.ts";
 import { partnerRoutes } from "./partners.ts";
 import { platformRoutes } from "./platform.ts";
+import { portalLinkRoutes } from "./portal_links.ts";
 import type { RouteConfig } from "./services.ts";
 import type { Route } from "./table.ts";
 import { tenantRoutes } from "./tenants.ts";
@@ -24,6 +26,7 @@ const rows: readonly Route[] = [
   ...webhookRoutes,
   ...deliveryRoutes,
   ...eventRoutes,
+  ...notificationRoutes,
   ...identityRoutes,
   ...messageRoutes,
   ...mailboxEventRoutes,
@@ -32,6 +35,7 @@ const rows: readonly Route[] = [
   ...jobRoutes,
   ...ownerRoutes,
   ...auditRoutes,
+  ...portalLinkRoutes,
 ];
 
 /** The configuration decides whether `/metrics` needs a key. */

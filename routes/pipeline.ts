@@ -56,6 +56,7 @@ export async function serve(call: Call, services: Services, limiter: RateLimiter
     rawBody: body.raw ? body.bytes : null,
     key,
     requestId: call.requestId,
+    origin: url.origin,
     operation: operationOf(row, params, url),
     services,
     ...found.context,

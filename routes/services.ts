@@ -31,6 +31,8 @@ export interface RouteConfig {
   bodyDeadlineMs: number;
   /** The release, shown by `/health` and the OpenAPI document. */
   version: string;
+  /** `PM_CONSOLE_HOST`: the host of the console's own links; without it the one a request named. */
+  consoleHost?: string | null;
   /** How deliveries leave: `socket` (pinned address) or `fetch` (the fall-back). Shown by `/health`. */
   transport: "socket" | "fetch";
 }

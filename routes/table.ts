@@ -69,6 +69,8 @@ export interface BaseContext<P, Q, B, K> {
   /** The calling key; null on a public route. */
   key: K;
   requestId: Id<"request">;
+  /** Scheme and host the request named; a caller may put anything there. */
+  origin: string;
   /** Method and path of the row plus its filters: what a cursor is bound to. */
   operation: string;
   services: Services;
