@@ -5,7 +5,7 @@
 import { createKey } from "../actors/key_admin.ts";
 import { loadConfig } from "../lib/edge/config.ts";
 import { kvPlace } from "../lib/edge/open_kv.ts";
-import { realIds, realNow, realRandom } from "../lib/edge/ports.ts";
+import { realNow, realRandom } from "../lib/edge/ports.ts";
 import { permission } from "../lib/keys.ts";
 import { refuseStart, type Server, startServer, stopOnSignal } from "../main.ts";
 import { makeReceiver, RECEIVER_PATH } from "./dev/receiver.ts";
@@ -29,19 +29,22 @@ async function dev(): Promise<void> {
     console.error("Cannot start: deno task dev is for PM_ENV=local. Use deno task start.");
     Deno.exit(1);
   }
-  const target = `127.0.0.1:${config.port}`;
+  // The port is known once it listens (PM_PORT=0), so the one target that may be dialled is added then.
+  const allowedTargets = new Set(config.allowedTargets);
   let state: DevState | null = null;
-  const server = await startServer({
-    ...config,
-    host: "127.0.0.1",
-    allowedTargets: new Set([...config.allowedTargets, target]),
-  }, { before: makeReceiver(() => state?.secret ?? null, realNow) });
+  const server = await startServer(
+    { ...config, host: "127.0.0.1", allowedTargets },
+    { before: makeReceiver(() => state?.secret ?? null, realNow) },
+  );
   stopOnSignal(server);
   Deno.cron("sweep", "* * * * *", () => server.system.sweep());
 
+  const target = `127.0.0.1:${server.port}`;
+  allowedTargets.add(target);
   const path = kvPlace(config.kvPath) === "file" ? `${config.kvPath}.dev.json` : null;
-  state = (path === null ? null : await read(path)) ??
-    await prepare(server, config.secrets.keyPepper.bytes, target);
+  const url = `http://${target}${RECEIVER_PATH}`;
+  state = path === null ? null : await read(path);
+  if (state === null || !await points(server, state, url)) state = await prepare(server, url);
   if (path !== null) await Deno.writeTextFile(path, JSON.stringify(state, null, 2), { mode: FILE_MODE });
   console.log(greeting(`http://${target}`, state));
 }
@@ -55,32 +58,42 @@ async function read(path: string): Promise<DevState | null> {
   }
 }
 
+/** Points the endpoint of an earlier start at this one. False when the store does not know it any more. */
+async function points(server: Server, { key, webhook_id }: DevState, url: string): Promise<boolean> {
+  const { ok } = await call(server, key, "PATCH", `/v1/webhooks/${webhook_id}`, { url, enabled: true });
+  return ok;
+}
+
 /** A platform key, a tenant, an event type and an endpoint, made through the routes as a person would. */
-async function prepare(server: Server, pepper: Uint8Array, target: string): Promise<DevState> {
-  const { kv, committer } = server.services;
+async function prepare(server: Server, url: string): Promise<DevState> {
+  const { services } = server;
   const { secret: key } = await createKey(
-    { kv, committer, now: realNow, ids: realIds(), random: realRandom, pepper, mode: "test" },
+    { ...services, pepper: services.config.keyPepper, mode: services.config.keyMode },
     { name: "development", level: "platform", permissions: [...permission.options], expires_at: null },
     null,
   );
-  const call = async (method: string, path: string, body: unknown) => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const response = await server.fetch(
-      new Request(`http://${target}${path}`, { method, headers, body: JSON.stringify(body) }),
-    );
-    const answer = await response.json();
-    if (!response.ok) throw new Error(`${method} ${path}: ${answer.error.message}`);
+  const expect = async (method: string, path: string, body: unknown) => {
+    const { ok, answer } = await call(server, key, method, path, body);
+    if (!ok) throw new Error(`${method} ${path}: ${answer.error.message}`);
     return answer;
   };
-  const tenant = await call("POST", "/v1/tenants", { slug: "demo", name: "Demo" });
-  await call("PUT", `/v1/tenants/${tenant.id}/event-types/${EVENT_TYPE}`, {
+  // A slug of its own: the store may hold the tenant of an earlier start whose notes are gone.
+  const slug = `demo-${services.ids.ulid().slice(-8).toLowerCase()}`;
+  const tenant = await expect("POST", "/v1/tenants", { slug, name: "Demo" });
+  await expect("PUT", `/v1/tenants/${tenant.id}/event-types/${EVENT_TYPE}`, {
     description: "An order was paid.",
     schema: { type: "object" },
     example: JSON.parse(EXAMPLE),
   });
-  const url = `http://${target}${RECEIVER_PATH}`;
-  const webhook = await call("POST", `/v1/tenants/${tenant.id}/webhooks`, { url, events: ["*"] });
+  const webhook = await expect("POST", `/v1/tenants/${tenant.id}/webhooks`, { url, events: ["*"] });
   return { key, tenant_id: tenant.id, webhook_id: webhook.id, secret: webhook.secret };
+}
+
+async function call(server: Server, key: string, method: string, path: string, body: unknown) {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const request = new Request(`http://127.0.0.1${path}`, { method, headers, body: JSON.stringify(body) });
+  const response = await server.fetch(request);
+  return { ok: response.ok, answer: await response.json() };
 }
 
 function greeting(origin: string, state: DevState): string {
