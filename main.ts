@@ -81,6 +81,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     nextDelayMs: (k, retryAfterMs) => nextDelayMs(k, realRandom.unit(), retryAfterMs, config.retryScale),
     doorbell: queue,
     hotHandOff: true,
+    notifications: config.notifications,
     observer: makeObserver({ metrics, log, now: realNow }),
   });
   let working = false;

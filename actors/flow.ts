@@ -48,6 +48,8 @@ export interface FlowObserver {
   fanned(event: StoredEvent): void;
   recorded(settlement: Settlement, dead: boolean): void;
   disabled(endpoint: string, reason: "gone" | "failing"): void;
+  /** A new mail did not reach the Notifier; its deliveries are as they would be. */
+  handOffFailed?(event: StoredEvent, error: unknown): void;
   /** A fault of ours, by the name of the stage. */
   failed(what: string, error: unknown): void;
 }

@@ -31,6 +31,13 @@ export function makeObserver(d: { metrics: Metrics; log: Log; now(): number }): 
       metrics.count("webhook_disabled_total", { reason });
       log.warn("webhook_disabled", { endpoint_id: endpoint, reason });
     },
+    handOffFailed(event, error) {
+      log.warn("notifier_handoff_failed", {
+        event_id: event.id,
+        tenant_id: event.tenant,
+        error: error instanceof Error ? error.name : "unknown",
+      });
+    },
     failed(what, error) {
       log.error("pipeline_fault", { stage: what, error: error instanceof Error ? error.name : "unknown" });
     },

@@ -19,6 +19,7 @@ import { retireDueAddresses } from "./mailbox/addresses.ts";
 import { makeDirectory } from "./directory.ts";
 import type { StoredEvent } from "./event_store.ts";
 import { Flow, type FlowObserver } from "./flow.ts";
+import { makeNotifier } from "./notifier.ts";
 import { makeOwners } from "./owner.ts";
 import { replay, type Selection, unpark } from "./replay.ts";
 import { makeSecrets } from "./secrets.ts";
@@ -40,15 +41,18 @@ export interface SystemDeps {
   nextDelayMs(k: number, retryAfterMs?: number): number | null;
   doorbell: boolean;
   hotHandOff: boolean;
+  /** `PM_NOTIFICATIONS`: false hands nothing to the Notifier. Default true. */
+  notifications?: boolean;
   observer: FlowObserver;
 }
 
 export type System = ReturnType<typeof makeSystem>;
 
 const TENANT_CACHE_MS = 5 * SECOND_MS;
+const PREFERENCES = keys.notificationPrefs("" as TenantRow["id"])[0];
 
 export function makeSystem(deps: SystemDeps) {
-  const { kv, ports, observer } = deps;
+  const { kv, ports } = deps;
   const { now, timers, ids } = ports;
   const directory = makeDirectory({ kv, now });
   const combine = (events: unknown[]) => flow.combine(events as StoredEvent[]);
@@ -61,6 +65,20 @@ export function makeSystem(deps: SystemDeps) {
     doorbell: deps.doorbell,
   });
   const owners = makeOwners({ kv, committer, now, ids });
+  const notifier = makeNotifier({
+    kv,
+    committer,
+    now,
+    ids,
+    failed: (event, error) => deps.observer.handOffFailed?.(event, error),
+  });
+  const observer: FlowObserver = deps.notifications === false ? deps.observer : {
+    ...deps.observer,
+    fanned(event) {
+      deps.observer.fanned(event);
+      notifier.take(event);
+    },
+  };
   const secrets = makeSecrets(deps.openSecret, () => observer.failed("secret", new Error("does not open")));
   const tenants = new Cache<string, number>(now, TENANT_CACHE_MS);
 
@@ -73,7 +91,7 @@ export function makeSystem(deps: SystemDeps) {
     });
   }
 
-  const shared = { ...deps, kv, committer, jobs, now, timers, ids, directory, secrets, windowOf };
+  const shared = { ...deps, kv, committer, jobs, now, timers, ids, directory, secrets, windowOf, observer };
   const flow = new Flow(shared);
   const poke = () => flow.pump.poke();
   const heartbeat = new Heartbeat({ ...shared, freed: poke, failed: observer.failed });
@@ -96,6 +114,7 @@ export function makeSystem(deps: SystemDeps) {
     if (write.op === "enqueue") return;
     if (write.key[0] === keys.jobs()[0]) poke(); // a change with a job of its own: nobody else knows of it
     if (write.key[0] === keys.endpointsRevision()[0]) directory.invalidate();
+    if (write.key[0] === PREFERENCES) notifier.forget(write.key[1] as TenantRow["id"]);
     if (write.key[0] === keys.tenants()[0]) {
       owners.forgetTenant(write.key[1] as TenantRow["id"]);
       tenants.clear();
@@ -125,6 +144,7 @@ export function makeSystem(deps: SystemDeps) {
         jobs: () => runDueJobs({ kv, owners, now }),
         domains: () => remindDomains({ kv, owners, now }),
         addresses: () => retireDueAddresses({ kv, owners, now }),
+        notifications: () => notifier.sweep(),
       };
       for (const [name, chore] of Object.entries(chores)) {
         await Promise.resolve(chore()).catch((error) => observer.failed(name, error));
@@ -138,6 +158,7 @@ export function makeSystem(deps: SystemDeps) {
     /** No new claims, attempts in flight finish within `graceMs`, the rest is left due. */
     async stop(graceMs: number): Promise<void> {
       await flow.stop(graceMs);
+      await notifier.idle();
       await committer.idle();
       await heartbeat.stop();
     },

@@ -39,7 +39,7 @@ Deno.test(
       assert.equal("secret" in fields, row.oneTime.includes("secret"), what);
       for (const [name, schema] of Object.entries(row.params)) {
         if (name.endsWith("_id")) {
-          assert.ok(!schema.safeParse("usr_01JD8T4Y0Z3M5Q7R9S1V2W4X6Y").success, what);
+          assert.ok(!schema.safeParse("req_01JD8T4Y0Z3M5Q7R9S1V2W4X6Y").success, what);
         }
       }
       if (typeof row.scope === "object" && "param" in row.scope) {

@@ -28,6 +28,7 @@ export interface IsolateOptions {
   doorbell?: boolean;
   hotHandOff?: boolean;
   commitsInFlight?: number;
+  notifications?: boolean;
 }
 
 /** One isolate: the system with its own ids, committer, caches and timers. */
@@ -41,6 +42,8 @@ export interface Isolate {
   failures: { what: string; error: unknown }[];
   recorded: { kind: string; dead: boolean }[];
   disabled: { endpoint: string; reason: string }[];
+  /** Ids of events that did not reach the Notifier. */
+  notHandedOff: string[];
   tenancy: TenancyDeps;
   endpoints: EndpointDeps;
   crashed: boolean;
@@ -95,6 +98,7 @@ export class World {
     const failures: Isolate["failures"] = [];
     const recorded: Isolate["recorded"] = [];
     const disabled: Isolate["disabled"] = [];
+    const notHandedOff: string[] = [];
     const settings = {
       commitsInFlight: 1,
       jobShards: 4,
@@ -116,6 +120,7 @@ export class World {
         fanned: () => {},
         recorded: ({ kind }, dead) => void recorded.push({ kind, dead }),
         disabled: (endpoint, reason) => void disabled.push({ endpoint, reason }),
+        handOffFailed: ({ id }) => void notHandedOff.push(id),
         failed: (what, error) => void failures.push({ what, error }),
       },
       ...settings,
@@ -129,6 +134,7 @@ export class World {
       failures,
       recorded,
       disabled,
+      notHandedOff,
       tenancy: { ...shared, jobs: system.jobs },
       endpoints: { ...shared, random, sealer, guard: http },
       crashed: false,
