@@ -55,6 +55,8 @@ Deno.test("two processes: both append to the same owners and deliver; one is kil
       publishers.acknowledged.length > 300 &&
       (await Promise.all(two.ports.map(attemptsOf))).every((n) => n > 100),
   );
+  const beside = await platformKey(two.env); // a third process writes to the same file
+  for (const port of two.ports) await expecting(200, makeApi(port, beside)("GET", "/v1/tenants"));
   await two.second.end("SIGKILL");
   await publishers.stop();
   await eventually("everything arrives", () => undelivered(publishers, receiver).length === 0, DRAIN_MS)
