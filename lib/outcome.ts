@@ -45,12 +45,14 @@ function statusError(status: number): AttemptError {
 export function parseRetryAfter(value: string | null, now: number): number | null {
   const text = value?.trim();
   if (!text) return null;
-  const ms = /^\d+$/.test(text)
-    ? Number(text) * SECOND_MS
-    : /^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d/.test(text)
-    ? Date.parse(text) - now
-    : NaN;
+  const ms = /^\d+$/.test(text) ? Number(text) * SECOND_MS : dateOf(text) - now;
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
+}
+
+/** An HTTP date in Unix ms, or NaN. One of its three forms (RFC 9110 §5.6.7) names no zone, and all of them are UTC. */
+function dateOf(text: string): number {
+  if (!/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d/.test(text)) return NaN;
+  return Date.parse(/ \d{4}$/.test(text) ? `${text} GMT` : text);
 }
 
 /** A failure with no HTTP answer. */
