@@ -58,11 +58,12 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
   const rules = config;
   const socket = config.httpTransport === "undici";
+  const clock = () => performance.now();
   const dialer = socket
-    ? makeDialer({ timers: realTimers, clock: () => performance.now(), permits: permits(rules) })
+    ? makeDialer({ timers: realTimers, clock, permits: permits(rules) })
     : makeFetchDialer({ fetch, timers: realTimers, permits: permits(rules) });
   const resolver = makeResolver({ resolveDns: Deno.resolveDns, timers: realTimers });
-  const guarded = makeGuardedHttp({ rules, resolver, dialer, timers: realTimers, now: realNow });
+  const guarded = makeGuardedHttp({ rules, resolver, dialer, timers: realTimers, now: realNow, clock });
   const http = { ...guarded, send: telling(guarded, log) };
   const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
   const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);

@@ -16,6 +16,8 @@ export interface GuardedHttpDeps {
   timers: Timers;
   /** Unix ms. */
   now: () => number;
+  /** Monotonic ms, so that a wall clock that jumps under way uses up no deadline (D4). Absent: `now`. */
+  clock?: () => number;
 }
 
 export interface SendRequest {
@@ -55,6 +57,7 @@ const MAX_KEPT_VERDICTS = 1_024;
 
 export function makeGuardedHttp(deps: GuardedHttpDeps): GuardedHttp {
   const { resolver, dialer, timers, now } = deps;
+  const clock = deps.clock ?? now;
   const judge = keepVerdicts((url) => judgeUrl(url, deps.rules));
   let turn = 0;
 
@@ -73,7 +76,7 @@ export function makeGuardedHttp(deps: GuardedHttpDeps): GuardedHttp {
       const choice = answer.a.length > 0 ? answer.a : answer.aaaa;
       address = choice[turn++ % choice.length]!;
     }
-    const timeoutMs = DEADLINE_MS - Math.max(0, now() - startedAt);
+    const timeoutMs = DEADLINE_MS - Math.max(0, clock() - startedAt);
     const result = await dialer.dial({
       url,
       address,
@@ -86,9 +89,9 @@ export function makeGuardedHttp(deps: GuardedHttpDeps): GuardedHttp {
 
   return {
     async send(request) {
-      const startedAt = now();
+      const startedAt = clock();
       const { outcome, responseBody } = await attempt(request, startedAt);
-      const durationMs = Math.max(0, Math.round(now() - startedAt));
+      const durationMs = Math.max(0, Math.round(clock() - startedAt));
       return responseBody ? { outcome, durationMs, responseBody } : { outcome, durationMs };
     },
     async check(text) {
