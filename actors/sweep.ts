@@ -1,6 +1,6 @@
 /**
  * The sweep, every minute: whatever the faster drivers missed. Due rows, claims of dead instances, platform events never fanned
- * out ("Platform events", the safety net), parked deliveries that may go on or have left their window, retention.
+ * out ("Platform events", the safety net), parked deliveries that may go on or have left their window.
  */
 import { type EventKey, ulidTime } from "../lib/ids.ts";
 import { type FanoutJob, keys } from "../lib/keys.ts";
@@ -11,7 +11,6 @@ import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory } from "./directory.ts";
 import { loadEvent, type StoredEvent } from "./event_store.ts";
 import { unpark } from "./replay.ts";
-import { retain } from "./retention.ts";
 
 export interface SweepDeps {
   kv: Kv;
@@ -40,7 +39,6 @@ export async function sweep(d: SweepDeps): Promise<void> {
     return event === null || event.body === null || d.now() > event.at + await d.windowOf(event);
   });
   d.poke();
-  await retain(d);
 }
 
 /** Platform events of the last hour that nobody fanned out get a Fanout job; a repeat is absorbed by the pair state. */

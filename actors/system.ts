@@ -4,7 +4,7 @@
  */
 
 import type { EndpointId, Id, PartnerId } from "../lib/ids.ts";
-import { type DeadLetter, keys, type TenantRow } from "../lib/keys.ts";
+import { type DeadLetter, type EndpointRow, keys, type TenantRow } from "../lib/keys.ts";
 import { DAY_MS, REPLAY_WINDOW_MS, SECOND_MS } from "../lib/limits.ts";
 import { type Committer, makeCommitter } from "../lib/edge/committer.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
@@ -22,9 +22,11 @@ import { Flow, type FlowObserver } from "./flow.ts";
 import { makeNotifier } from "./notifier.ts";
 import { makeOwners } from "./owner.ts";
 import { replay, type Selection, unpark } from "./replay.ts";
+import { retain } from "./retention.ts";
 import { makeSecrets } from "./secrets.ts";
 import { sweep } from "./sweep.ts";
 import { testDelivery } from "./test_delivery.ts";
+import { trace } from "./trace.ts";
 
 export interface SystemDeps {
   kv: Kv;
@@ -133,6 +135,7 @@ export function makeSystem(deps: SystemDeps) {
       replay: (endpoint: EndpointId, selection: Selection, extra?: Write[]) =>
         replay(endpoint, selection, pipeline, extra),
       unpark: async (partner: PartnerId) => void await unpark(keys.parkedOf(partner), pipeline),
+      trace: (event: StoredEvent, shown: (endpoint: EndpointRow) => boolean) => trace(event, shown, pipeline),
       redrive,
     },
     /** What the queue's doorbell does: look, and return at once. */
@@ -145,6 +148,7 @@ export function makeSystem(deps: SystemDeps) {
         domains: () => remindDomains({ kv, owners, now }),
         addresses: () => retireDueAddresses({ kv, owners, now }),
         notifications: () => notifier.sweep(),
+        retention: () => retain({ kv, committer, now }),
       };
       for (const [name, chore] of Object.entries(chores)) {
         await Promise.resolve(chore()).catch((error) => observer.failed(name, error));

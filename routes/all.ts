@@ -17,6 +17,7 @@ import { portalLinkRoutes } from "./portal_links.ts";
 import type { RouteConfig } from "./services.ts";
 import type { Route } from "./table.ts";
 import { tenantRoutes } from "./tenants.ts";
+import { traceRoutes } from "./trace.ts";
 import { webhookRoutes } from "./webhooks.ts";
 
 const rows: readonly Route[] = [
@@ -26,6 +27,7 @@ const rows: readonly Route[] = [
   ...webhookRoutes,
   ...deliveryRoutes,
   ...eventRoutes,
+  ...traceRoutes,
   ...notificationRoutes,
   ...identityRoutes,
   ...messageRoutes,

@@ -18,7 +18,7 @@ import { instant, instantShown, iso, isoOrNull, listOf, listQuery } from "./sche
 import type { Services } from "./services.ts";
 import { idOf, type Route, route } from "./table.ts";
 
-const deliveryShown = z.object({
+export const deliveryShown = z.object({
   id: idOf("delivery"),
   webhook_id: idOf("endpoint"),
   tenant_id: idOf("tenant").nullable(),
@@ -34,7 +34,7 @@ const deliveryShown = z.object({
   created_at: instantShown,
 });
 
-const showDelivery = (endpoint: EndpointId, row: AttemptRow) => ({
+export const showDelivery = (endpoint: EndpointId, row: AttemptRow) => ({
   id: row.id,
   webhook_id: endpoint,
   tenant_id: row.tenant_id,

@@ -8,13 +8,15 @@ import type { Log } from "../lib/edge/log.ts";
 import type { Metrics } from "../lib/edge/metrics.ts";
 import type { Random, Timers } from "../lib/edge/ports.ts";
 import type { EndpointId, Id, Ids, PartnerId } from "../lib/ids.ts";
-import type { AttemptRow, DeadLetter } from "../lib/keys.ts";
+import type { AttemptRow, DeadLetter, EndpointRow } from "../lib/keys.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Sealer } from "../lib/edge/seal.ts";
 import type { Owners } from "../actors/owner.ts";
+import type { StoredEvent } from "../actors/event_store.ts";
 import type { EventTypes } from "../actors/event_types.ts";
 import type { Selection } from "../actors/replay.ts";
+import type { EndpointTrace } from "../actors/trace.ts";
 import type { KeyCache } from "./auth.ts";
 
 /** What the routes read of the configuration. */
@@ -45,6 +47,8 @@ export interface Deliveries {
   replay(endpoint: EndpointId, selection: Selection, extra: Write[]): Promise<{ queued: number }>;
   /** Puts a dead letter's job back and removes the item in one commit; null when it is not there. `extra` as above. */
   redrive(id: Id<"deadLetter">, extra: Write[]): Promise<DeadLetter | null>;
+  /** What became of an event at the endpoints the caller may know of, and what comes next. */
+  trace(event: StoredEvent, shown: (endpoint: EndpointRow) => boolean): Promise<EndpointTrace[]>;
   /** Moves what is parked under a partner back to the job rows, after its reactivation. */
   unpark(partner: PartnerId): Promise<void>;
 }
