@@ -4,6 +4,7 @@
  */
 import { makeEventTypes } from "./actors/event_types.ts";
 import { makeObserver } from "./actors/observe.ts";
+import { Stats } from "./actors/stats.ts";
 import { makeSystem, type System } from "./actors/system.ts";
 import { type Config, ConfigError, loadConfig } from "./lib/edge/config.ts";
 import { makeDialer } from "./lib/edge/dialer.ts";
@@ -68,6 +69,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
   const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);
   const queue = config.doorbell === "auto" && await hear(kv, () => system.doorbell());
+  const observer = makeObserver({ metrics, log, now: realNow });
   const system = makeSystem({
     kv,
     ports: { now: realNow, timers: realTimers, random: realRandom, ids },
@@ -83,7 +85,16 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     doorbell: queue,
     hotHandOff: true,
     notifications: config.notifications,
-    observer: makeObserver({ metrics, log, now: realNow }),
+    observer: {
+      ...observer,
+      recorded: (settlement, dead) => (observer.recorded(settlement, dead), stats.recorded(settlement, dead)),
+    },
+  });
+  const stats = new Stats({
+    committer: system.committer,
+    timers: realTimers,
+    now: realNow,
+    instance: ids.ulid(),
   });
   let working = false;
   const services: Services = {
@@ -101,6 +112,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       metricsOpen: config.metrics === "open",
       bodyDeadlineMs: BODY_DEADLINE_MS,
       version: release.version,
+      consoleHost: config.consoleHost,
       transport: socket ? "socket" : "fetch",
     },
     log,
@@ -147,6 +159,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       await within(REQUESTS_MS, answered);
       await system.stop(GRACEFUL_STOP_MS - 2 * REQUESTS_MS);
       if (!await within(REQUESTS_MS, answered)) cut.abort();
+      await stats.stop();
       await system.committer.idle();
       await dialer.close();
       kv.close();

@@ -1,10 +1,9 @@
 /**
- * What each endpoint did hour by hour, for the console: counted in memory as attempts are recorded, written to one row an
- * endpoint, hour and instance every few seconds. No read, no check and no write on the path of a delivery. A crash loses
+ * What endpoints did hour by hour, for the console: counted in memory as attempts are recorded, for each endpoint, its partner
+ * and all of them, and written to one row a subject, hour and instance every few seconds. No read, no check and no write on the path of a delivery. A crash loses
  * what was counted since the last write; the attempts themselves are in the log.
  */
 import { addHistogram, countDuration } from "../lib/histogram.ts";
-import type { EndpointId } from "../lib/ids.ts";
 import { type HourRow, keys, within } from "../lib/keys.ts";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
@@ -26,8 +25,11 @@ export interface StatsDeps {
   instance: string;
 }
 
+/** The subject of everything. */
+export const ALL_ENDPOINTS = "all";
+
 interface Entry {
-  endpoint: EndpointId;
+  subject: string;
   hour: number;
   row: HourRow;
   dirty: boolean;
@@ -44,26 +46,30 @@ export class Stats {
   recorded: FlowObserver["recorded"] = (settlement, dead) => {
     const { kind, work } = settlement;
     if (kind !== "succeeded" && kind !== "failed" && kind !== "dead") return;
-    const { row } = this.#entry(work.target.row.id);
-    if (dead || kind === "dead") row.dead++;
-    if (kind === "dead") return;
-    row[kind]++;
-    countDuration(row.took, settlement.durationMs);
-    if (kind === "succeeded" && !work.item.replay && work.event !== null) {
-      countDuration(row.latency, Math.max(0, settlement.at + settlement.durationMs - work.event.at));
+    const { row, partner } = work.target;
+    const hour = hourOf(this.d.now());
+    for (const subject of partner === null ? [row.id, ALL_ENDPOINTS] : [row.id, partner, ALL_ENDPOINTS]) {
+      const counted = this.#row(subject, hour);
+      if (dead || kind === "dead") counted.dead++;
+      if (kind === "dead") continue;
+      counted[kind]++;
+      countDuration(counted.took, settlement.durationMs);
+      if (kind === "succeeded" && !work.item.replay && work.event !== null) {
+        countDuration(counted.latency, Math.max(0, settlement.at + settlement.durationMs - work.event.at));
+      }
     }
   };
 
-  #entry(endpoint: EndpointId): Entry {
-    const hour = hourOf(this.d.now()), name = `${endpoint} ${hour}`;
+  #row(subject: string, hour: number): HourRow {
+    const name = `${subject} ${hour}`;
     let entry = this.#entries.get(name);
     if (entry === undefined) {
       const row: HourRow = { succeeded: 0, failed: 0, dead: 0, took: [], latency: [] };
-      this.#entries.set(name, entry = { endpoint, hour, row, dirty: true });
+      this.#entries.set(name, entry = { subject, hour, row, dirty: true });
     }
     entry.dirty = true;
     this.#arm();
-    return entry;
+    return entry.row;
   }
 
   #arm(): void {
@@ -80,9 +86,9 @@ export class Stats {
     const commits: Promise<unknown>[] = [];
     for (let i = 0; i < dirty.length; i += ROWS_PER_UNIT) {
       const part = dirty.slice(i, i + ROWS_PER_UNIT);
-      const writes = part.map(({ endpoint, hour, row }): Write => ({
+      const writes = part.map(({ subject, hour, row }): Write => ({
         op: "set",
-        key: keys.endpointHour(endpoint, hour, this.d.instance),
+        key: keys.hour(subject, hour, this.d.instance),
         value: structuredClone(row),
         expireIn: KEEP_MS,
       }));
@@ -117,11 +123,11 @@ export interface Hour extends HourRow {
   hour: number;
 }
 
-/** The last `count` hours of an endpoint, oldest first, the present one included; hours without an attempt are zeros. */
-export async function readHours(kv: Kv, endpoint: EndpointId, now: number, count = 24): Promise<Hour[]> {
+/** The last `count` hours of a subject, oldest first, the present one included; hours without an attempt are zeros. */
+export async function readHours(kv: Kv, subject: string, now: number, count = 24): Promise<Hour[]> {
   const last = hourOf(now);
   const hours = Array.from({ length: count }, (_, i) => emptyHour(last - (count - 1 - i) * HOUR_MS));
-  const family = keys.endpointHours(endpoint);
+  const family = keys.hoursOf(subject);
   const start = within(family, hours[0]!.hour), end = within(family, last + HOUR_MS);
   for await (const { key, value } of kv.list<HourRow>({ start, end }, { batchSize: 100 })) {
     const hour = hours[((key[2] as number) - hours[0]!.hour) / HOUR_MS];

@@ -373,7 +373,7 @@ export const portalLinkRow = z.object({
 });
 export type PortalLinkRow = z.infer<typeof portalLinkRow>;
 
-/** What one instance recorded for an endpoint in one hour; histograms by the buckets of `lib/histogram.ts`. */
+/** What one instance recorded for an endpoint, a partner or all in one hour; histograms by the buckets of `lib/histogram.ts`. */
 export const hourRow = z.object({
   succeeded: z.int().nonnegative(),
   failed: z.int().nonnegative(),
@@ -406,6 +406,10 @@ export const retentionRow = z.object({
   due: ms,
 });
 export type RetentionRow = z.infer<typeof retentionRow>;
+
+/** A rotation of the master key under way: up to which endpoint everything is sealed under `kid`. */
+export const masterRotationRow = z.object({ kid: z.string(), after: id<EndpointId>() });
+export type MasterRotationRow = z.infer<typeof masterRotationRow>;
 
 /** Owner of a set of endpoints, audit rows or keys. */
 export type Scope =
@@ -541,13 +545,17 @@ export const keys = {
   // console
   session: (hash: string) => ["session", hash],
   portalLink: (hash: string) => ["portal_link", hash],
-  /** `hour` is Unix ms of its start. An instance writes its own rows, so that nobody waits for another. */
-  endpointHour: (endpoint: EndpointId, hour: number, instance: string) => ["hour", endpoint, hour, instance],
-  endpointHours: (endpoint: EndpointId) => ["hour", endpoint],
+  /**
+   * `subject`: an endpoint, a partner (its own and its tenants' endpoints) or `all`; `hour`: Unix ms of its start. An instance
+   * writes its own rows, so that nobody waits for another.
+   */
+  hour: (subject: string, hour: number, instance: string) => ["hour", subject, hour, instance],
+  hoursOf: (subject: string) => ["hour", subject],
   replayRun: (endpoint: EndpointId, run: string) => ["replay_run", endpoint, run],
 
   // store
   schema: () => ["schema"],
   retention: () => ["retention"],
+  masterRotation: () => ["master_rotation"],
   lease: (name: string) => ["lease", name],
 } satisfies Record<string, (...args: never[]) => Deno.KvKey>;

@@ -7,6 +7,7 @@ import { ApiError, notFound } from "../lib/errors.ts";
 import type { Id } from "../lib/ids.ts";
 import type { KeyRow } from "../lib/keys.ts";
 import { authenticate, demand } from "./auth.ts";
+import { mountConsole } from "./console/console.tsx";
 import { errorAnswer, faultOf } from "./errors.ts";
 import { JSON_HEADERS, serve } from "./pipeline.ts";
 import { makeRateLimiter, type RateLimiter } from "./rate_limit.ts";
@@ -45,6 +46,7 @@ export function createApp(routes: readonly Route[], services: Services): Hono<En
     app.options(pattern(path), (c) => c.body(null, 204, { allow }));
     app.all(pattern(path), (c) => refuse(c, methodNotAllowed(allow), path, services));
   }
+  mountConsole(app, routes, services, limiter);
   app.notFound((c) => refuse(c, notFound("route"), "none", services));
   app.onError((thrown, c) => refuse(c, thrown, "none", services));
   return app;
