@@ -212,19 +212,22 @@ export async function unpark(
   d: Pick<ReplayDeps, "kv" | "committer" | "jobs" | "now" | "poke">,
   wanted: (job: DeliverJob) => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<number> {
-  let moves: Promise<unknown>[] = [], moved = 0;
+  let rows: Deno.KvEntry<DeliverJob>[] = [], moved = 0;
+  const move = async () => {
+    await Promise.all(rows.map((row) => {
+      const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+      const { writes } = d.jobs.write(row.value, d.now());
+      return d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] });
+    }));
+    moved += rows.length;
+    rows = [];
+    d.poke();
+  };
   for await (const row of d.kv.list<DeliverJob>({ prefix })) {
     if (!await wanted(row.value)) continue;
-    const checks = [{ key: row.key, versionstamp: row.versionstamp }];
-    const { writes } = d.jobs.write(row.value, d.now());
-    moves.push(d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] }));
-    moved++;
-    if (moves.length < MOVES_AT_ONCE) continue;
-    await Promise.all(moves);
-    moves = [];
-    d.poke();
+    rows.push(row); // no commit is under way while a read is awaited: its failure would be a rejection nobody holds
+    if (rows.length === MOVES_AT_ONCE) await move();
   }
-  await Promise.all(moves);
-  if (moved > 0) d.poke();
+  if (rows.length > 0) await move();
   return moved;
 }

@@ -68,16 +68,17 @@ export class Heartbeat {
     let freed = 0;
     for (let shard = 0; shard < this.d.jobs.shards; shard++) {
       const [start, end] = [now, now + VISIBILITY_MS + 1].map((due) => within(keys.jobsOfShard(shard), due));
-      const commits: Promise<unknown>[] = [];
+      const claimed: Deno.KvEntry<Job>[] = [];
       for await (const row of this.d.kv.list<Job>({ start: start!, end: end! })) {
-        if (row.value.by !== instance) continue;
+        if (row.value.by === instance) claimed.push(row);
+      }
+      // Only now, not while a read is awaited: a commit that fails then would be a rejection nobody holds.
+      const commits = claimed.map((row) => {
         const checks = [{ key: row.key, versionstamp: row.versionstamp }];
         const { writes } = this.d.jobs.write(row.value, now);
-        commits.push(
-          this.d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] }),
-        );
-        freed++;
-      }
+        return this.d.committer.commit({ checks, writes: [{ op: "delete", key: row.key }, ...writes] });
+      });
+      freed += claimed.length;
       await Promise.all(commits);
     }
     return freed;

@@ -1,6 +1,11 @@
 /** Faults the simulator found, each as the shortest scenario that shows it. */
 import assert from "node:assert/strict";
+import { unpark } from "../../actors/replay.ts";
+import type { Committer } from "../../lib/edge/committer.ts";
 import { makeGuardedHttp } from "../../lib/edge/http.ts";
+import { makeJobs } from "../../lib/edge/jobs.ts";
+import type { EndpointId, JobId, PartnerId } from "../../lib/ids.ts";
+import { type DeliverJob, keys } from "../../lib/keys.ts";
 import { DAY_MS, DEADLINE_MS } from "../../lib/limits.ts";
 
 Deno.test("D4: a clock that jumps during the look-up uses up no deadline", async () => {
@@ -28,4 +33,26 @@ Deno.test("D4: a clock that jumps during the look-up uses up no deadline", async
   const sent = await http.send({ url: "https://hooks.example.com/", headers: {}, body: new Uint8Array(0) });
   assert.equal(timeoutMs, DEADLINE_MS);
   assert.equal(sent.durationMs, 0);
+});
+
+const failing: Committer = {
+  commit: () => Promise.reject(new Error("the store is away")),
+  idle: () => Promise.resolve(),
+};
+
+Deno.test("J1: a store that goes away while parked deliveries are moved kills no process", async () => {
+  const kv = await Deno.openKv(":memory:");
+  const partner = "ptn_01" as PartnerId;
+  const job: DeliverJob = { v: 1, kind: "deliver", endpoint: "whk_01" as EndpointId, items: [] };
+  for (const id of ["a", "b"]) await kv.set(keys.parked(partner, id as JobId), job);
+  const jobs = makeJobs({ now: () => 0, ulid: () => "x", instance: "i", shards: 1, doorbell: false });
+  let asked = 0;
+  const wanted = async () => {
+    await new Promise((resolve) => setTimeout(resolve)); // as a read of the store does
+    if (asked++ > 0) throw new Error("a read failed");
+    return true;
+  };
+  const d = { kv, committer: failing, jobs, now: () => 0, poke() {} };
+  await assert.rejects(unpark(keys.parkedOf(partner), d, wanted), /a read failed/); // and nothing else is left rejecting
+  kv.close();
 });
