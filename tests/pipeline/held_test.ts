@@ -111,13 +111,16 @@ Deno.test("J1: what is parked just after the reactivation is found by the sweep"
     const { partner, tenant } = await partnerWorld(w);
     await suspend(w, partner);
     // The record that parks is slow; the partner is active again before it is written.
-    const gate = Promise.withResolvers<void>();
-    w.first.kv.beforeCommit = (keys) => keys.some((key) => key[0] === "parked") ? gate.promise : undefined;
+    const gate = Promise.withResolvers<void>(), reached = Promise.withResolvers<void>();
+    w.first.kv.beforeCommit = (keys) => {
+      if (!keys.some((key) => key[0] === "parked")) return;
+      reached.resolve();
+      return gate.promise;
+    };
     const other = await w.isolate();
     w.first.crashed = true; // for `settle`: it is waiting
     await w.append(tenant);
-    await w.settle();
-    assert.equal((await parked(w)).length, 0);
+    await reached.promise;
     await w.done(updatePartner(other.tenancy, partner, { status: "active" }, null));
     await w.done(other.system.deliveries.unpark(partner));
     w.first.crashed = false;

@@ -75,6 +75,9 @@ export class World {
     this.unit = seeded(seed);
   }
 
+  /** Whether a failure was provoked; `expected` unless a test says else. */
+  expects = ({ what }: { what: string; error: unknown }): boolean => this.expected.has(what);
+
   now = (): number => this.time.now;
 
   /** Builds an isolate over the shared store and starts it. */
@@ -231,7 +234,7 @@ export class World {
 
   /** An answer that comes `ms` from now. */
   later(ms: number, status: number): Promise<number> {
-    return new Promise((resolve) => this.#plain.timers.after(ms, () => resolve(status)));
+    return new Promise((resolve) => this.#plain.timers.after(Math.round(ms), () => resolve(status)));
   }
 
   /** Settles a promise that needs the system to come to rest. */
@@ -265,8 +268,10 @@ export async function world(
     await body(w);
     await w.settle();
     for (const { failures } of w.isolates) {
-      const unexpected = failures.filter(({ what }) => !w.expected.has(what));
-      if (unexpected.length > 0) throw unexpected[0]!.error;
+      const unexpected = failures.filter((failure) => !w.expects(failure));
+      if (unexpected.length > 0) {
+        throw new Error(`${unexpected[0]!.what} failed`, { cause: unexpected[0]!.error });
+      }
     }
     await checkInvariants(w);
   } finally {
