@@ -17,7 +17,7 @@ export function parseBody(row: Route, body: Body): unknown {
       : null;
     if (fields === null) throw invalidRequest([{ path: "body", message: "must be an object or absent" }]);
     if (fields.length === 0) return undefined;
-    throw invalidRequest(fields.map((path) => ({ path, message: "is not a known field" })));
+    throw invalidRequest(fields.map((name) => ({ path: name || "body", message: "is not a known field" })));
   }
   const result = row.body.safeParse(body.json === null ? {} : body.json.value);
   if (result.success) return result.data;
@@ -34,7 +34,7 @@ export function parseFields(
   const parsed: Record<string, unknown> = {};
   for (const name of Object.keys(values)) {
     if (where === "query" && !Object.hasOwn(fields, name)) {
-      errors.push({ path: name, message: "is not a known parameter" });
+      errors.push({ path: name || "query", message: "is not a known parameter" });
     }
   }
   for (const [name, schema] of Object.entries(fields)) {
@@ -49,7 +49,7 @@ export function parseFields(
 export function queryOf(url: URL): Record<string, string> {
   const values: Record<string, string> = {};
   for (const [name, value] of url.searchParams) {
-    if (Object.hasOwn(values, name)) throw invalidRequest([{ path: name, message: "is given twice" }]);
+    if (Object.hasOwn(values, name)) throw invalidRequest([{ path: name || "query", message: "is given twice" }]);
     Object.defineProperty(values, name, { value, enumerable: true });
   }
   return values;
