@@ -63,6 +63,32 @@ export async function replay(
   d: ReplayDeps,
   extra: Write[] = [],
 ): Promise<{ queued: number }> {
+  const { target, queued } = await select(endpoint, selection, d);
+  for (let i = 0; i === 0 || i < queued.length; i += PAIRS_PER_UNIT) {
+    await queue(target, queued.slice(i, i + PAIRS_PER_UNIT), d, i === 0 ? extra : []);
+  }
+  d.poke();
+  return { queued: queued.length };
+}
+
+/**
+ * What a replay of the selection would queue now, in order, each with the number of its first attempt. Changes nothing.
+ * @throws as `replay` does.
+ */
+export async function previewReplay(
+  endpoint: EndpointId,
+  selection: Selection,
+  d: ReplayDeps,
+): Promise<{ key: EventKey; first: number }[]> {
+  const { queued } = await select(endpoint, selection, d);
+  return queued.map(({ event, pair }) => ({ key: event.key, first: (pair?.attempt ?? 0) + 1 }));
+}
+
+async function select(
+  endpoint: EndpointId,
+  selection: Selection,
+  d: ReplayDeps,
+): Promise<{ target: Target; queued: Queued[] }> {
   await d.directory.refresh();
   const target = await d.directory.endpoint(endpoint);
   if (target === null || target.row.deleted_at !== null) throw notFound("webhook");
@@ -72,11 +98,7 @@ export async function replay(
   const events = await receivable(target, wanted, d);
   const queued = await withStatus(target, events, "status" in selection ? selection.status : undefined, d);
   if (queued.length > MAX_REPLAY_EVENTS) throw tooMany();
-  for (let i = 0; i === 0 || i < queued.length; i += PAIRS_PER_UNIT) {
-    await queue(target, queued.slice(i, i + PAIRS_PER_UNIT), d, i === 0 ? extra : []);
-  }
-  d.poke();
-  return { queued: queued.length };
+  return { target, queued };
 }
 
 /** Where events with these ids are: an id of ours is its own key, a producer's has an alias for every owner that used it. */

@@ -21,7 +21,7 @@ import type { StoredEvent } from "./event_store.ts";
 import { Flow, type FlowObserver } from "./flow.ts";
 import { makeNotifier } from "./notifier.ts";
 import { makeOwners } from "./owner.ts";
-import { replay, type Selection, unpark } from "./replay.ts";
+import { previewReplay, replay, type Selection, unpark } from "./replay.ts";
 import { retain } from "./retention.ts";
 import { makeSecrets } from "./secrets.ts";
 import { sweep } from "./sweep.ts";
@@ -134,6 +134,8 @@ export function makeSystem(deps: SystemDeps) {
       test: (endpoint: EndpointId, extra?: Write[]) => testDelivery(endpoint, pipeline, extra),
       replay: (endpoint: EndpointId, selection: Selection, extra?: Write[]) =>
         replay(endpoint, selection, pipeline, extra),
+      previewReplay: (endpoint: EndpointId, selection: Selection) =>
+        previewReplay(endpoint, selection, pipeline),
       unpark: async (partner: PartnerId) => void await unpark(keys.parkedOf(partner), pipeline),
       trace: (event: StoredEvent, shown: (endpoint: EndpointRow) => boolean) => trace(event, shown, pipeline),
       redrive,

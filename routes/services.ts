@@ -7,7 +7,7 @@ import type { Kv, Write } from "../lib/edge/kv.ts";
 import type { Log } from "../lib/edge/log.ts";
 import type { Metrics } from "../lib/edge/metrics.ts";
 import type { Random, Timers } from "../lib/edge/ports.ts";
-import type { EndpointId, Id, Ids, PartnerId } from "../lib/ids.ts";
+import type { EndpointId, EventKey, Id, Ids, PartnerId } from "../lib/ids.ts";
 import type { AttemptRow, DeadLetter, EndpointRow } from "../lib/keys.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
@@ -45,6 +45,11 @@ export interface Deliveries {
   test(endpoint: EndpointId, extra: Write[]): Promise<AttemptRow>;
   /** Queues a replay. Over 1,000 events: `invalid_request`. `extra` as above. */
   replay(endpoint: EndpointId, selection: Selection, extra: Write[]): Promise<{ queued: number }>;
+  /** What a replay would queue now, with the number of each first attempt; changes nothing. */
+  previewReplay(
+    endpoint: EndpointId,
+    selection: Selection,
+  ): Promise<{ key: EventKey; first: number }[]>;
   /** Puts a dead letter's job back and removes the item in one commit; null when it is not there. `extra` as above. */
   redrive(id: Id<"deadLetter">, extra: Write[]): Promise<DeadLetter | null>;
   /** What became of an event at the endpoints the caller may know of, and what comes next. */
