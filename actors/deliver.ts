@@ -4,7 +4,7 @@
  * attempt), D4 (faults of ours are not charged).
  */
 import type { DeliverJob } from "../lib/keys.ts";
-import { DEADLINE_MS, JOB_RETRY_MS, REPLAY_WINDOW_MS, SECOND_MS } from "../lib/limits.ts";
+import { COMMIT_SLACK_MS, DEADLINE_MS, JOB_RETRY_MS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
 import type { Outcome } from "../lib/outcome.ts";
 import { signatureHeader } from "../lib/signing.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -69,7 +69,7 @@ export async function settleWithoutRequest(work: Work, d: DeliverDeps): Promise<
 export async function attempt(work: Work, d: DeliverDeps): Promise<Settlement> {
   const at = d.now();
   // A claim that could run out under way is left to whoever takes it next (J3).
-  if (work.held.until - at < DEADLINE_MS + SECOND_MS) return { kind: "later", work, due: at };
+  if (work.held.until - at < DEADLINE_MS + COMMIT_SLACK_MS) return { kind: "later", work, due: at };
   const sent = await request(work.target, work.event!, at, d);
   if (sent === "secret_unavailable") {
     return { kind: "failed", work, error: "secret_unavailable", httpStatus: null, durationMs: 0, at };

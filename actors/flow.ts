@@ -45,7 +45,10 @@ export interface FlowDeps extends Omit<DeliverDeps, "directory"> {
 
 /** What the outside may see of the pipeline: counters and codes, never content (P1). */
 export interface FlowObserver {
-  fanned(event: StoredEvent): void;
+  /** A commit with these events is durable. Absent where nobody listens: the hot path then does nothing for it. */
+  appended?(events: readonly StoredEvent[]): void;
+  /** @param since when its fan-out began, Unix ms. */
+  fanned(event: StoredEvent, since: number): void;
   recorded(settlement: Settlement, dead: boolean): void;
   disabled(endpoint: string, reason: "gone" | "failing"): void;
   /** A new mail did not reach the Notifier; its deliveries are as they would be. */
@@ -56,6 +59,8 @@ export interface FlowObserver {
 
 /** Works kept in memory for each one that may be in flight. */
 const IN_MEMORY_FACTOR = 4;
+/** Payload bytes kept in memory, roughly: past them nothing more is taken on. */
+const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** A Fanout job counts as this many works until it is opened. */
 const FANOUT_ROOM = 64;
 const HANDOVER_CHECK_MS = SECOND_MS / 2;
@@ -76,7 +81,8 @@ export class Flow {
   constructor(readonly d: FlowDeps) {
     const { maxInFlight, maxPerEndpoint } = d;
     const limits = { maxInFlight, maxPerEndpoint, maxWaitingPerEndpoint: maxInFlight };
-    this.lanes = new Lanes<Work>(limits, d.now, (work) => this.#deliver(work), () => this.#freed());
+    const bytesOf = (work: Work) => work.event?.body?.length ?? 0;
+    this.lanes = new Lanes<Work>(limits, d.now, (work) => this.#deliver(work), () => this.#freed(), bytesOf);
     this.recorder = new Recorder({
       ...d,
       lanes: () => this.lanes,
@@ -115,8 +121,9 @@ export class Flow {
     if (hot) this.lanes.reserve(null, events.length);
     const settled = (versionstamp: string | null) => {
       if (hot) this.lanes.reserve(null, -events.length);
-      if (versionstamp === null) written.undo();
-      else if (!hot) this.pump.poke();
+      if (versionstamp === null) return written.undo();
+      this.d.observer.appended?.(events);
+      if (!hot) this.pump.poke();
       else {
         const { key, due } = written.row;
         void this.#open({ key, versionstamp, until: due, job: written.row.job as FanoutJob }, events);
@@ -147,7 +154,7 @@ export class Flow {
     fanout: (held: Held<FanoutJob>, hot: readonly StoredEvent[] | null) =>
       fanOut(held, hot, {
         ...this.d,
-        fanned: this.d.observer.fanned,
+        fanned: (event) => this.d.observer.fanned(event, held.takenAt),
         failed: (_, e) => this.d.observer.failed("fan_out", e),
       }),
     deliver: (held: Held<DeliverJob>) => openDeliver(held, this.d),
@@ -225,13 +232,14 @@ export class Flow {
   }
 
   #hasRoom(): boolean {
-    return this.lanes.size < IN_MEMORY_FACTOR * this.d.maxInFlight;
+    return this.lanes.size < IN_MEMORY_FACTOR * this.d.maxInFlight && this.lanes.bytes < IN_MEMORY_BYTES;
   }
 
   #freed(): void {
     if (this.#stopping) return this.#quiet ? this.#emptied?.() : undefined;
     // Half empty: worth a look at what waits in the store.
     if (!this.#hungry || this.lanes.size > IN_MEMORY_FACTOR * this.d.maxInFlight / 2) return;
+    if (this.lanes.bytes > IN_MEMORY_BYTES / 2) return;
     this.#hungry = false;
     this.pump.poke();
   }

@@ -28,6 +28,8 @@ interface Lane<W> {
 export class Lanes<W> {
   /** In memory: waiting, in flight and promised. */
   size = 0;
+  /** Payload bytes of what is waiting and in flight, each work's counted on its own. */
+  bytes = 0;
   #inFlight = 0;
   #lanes = new Map<EndpointId, Lane<W>>();
   /** Lanes that could start something, in turn. */
@@ -41,10 +43,12 @@ export class Lanes<W> {
     readonly run: (work: W) => Promise<void>,
     /** Called when something ended, was taken out, or its room was given back. */
     readonly freed: () => void,
+    readonly bytesOf: (work: W) => number,
   ) {}
 
   push(endpoint: EndpointId, work: W): void {
     this.size++;
+    this.bytes += this.bytesOf(work);
     this.#lane(endpoint).waiting.push(work);
     this.#mark(endpoint);
     this.#start();
@@ -88,6 +92,7 @@ export class Lanes<W> {
     if (index < 0) return false;
     lane!.waiting.splice(index, 1);
     this.size--;
+    this.bytes -= this.bytesOf(work);
     this.freed();
     return true;
   }
@@ -142,6 +147,7 @@ export class Lanes<W> {
     lane.inFlight--;
     this.#inFlight--;
     this.size--;
+    this.bytes -= this.bytesOf(work);
     if (lane.waiting.length > 0) this.#mark(endpoint);
     this.#start();
     this.freed();

@@ -6,7 +6,7 @@
  */
 import type { EndpointId } from "../lib/ids.ts";
 import { HANDOVER_AFTER_MS } from "../lib/limits.ts";
-import type { Committer } from "../lib/edge/committer.ts";
+import { type Committer, CommitTooLargeError } from "../lib/edge/committer.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import { HealthBook } from "./health_book.ts";
@@ -34,6 +34,8 @@ export interface RecorderDeps extends RecordDeps {
 
 export class Recorder {
   #dirty = new Set<Held>();
+  /** Jobs recorded one a flush, because a flush they were part of could not be built. */
+  #alone = new Set<Held>();
   #running: Promise<void> | null = null;
   #health: HealthBook;
 
@@ -58,6 +60,7 @@ export class Recorder {
   /** Forgets a job whose claim is gone. What is still under way for it is not recorded. */
   lose(held: Held): void {
     this.#dirty.delete(held);
+    this.#alone.delete(held);
     held.open.clear();
     held.settled = [];
     this.d.released(held);
@@ -76,23 +79,36 @@ export class Recorder {
   async #flush(): Promise<void> {
     const batch = new RecordBatch(this.d);
     for (const held of this.#dirty) {
-      if (batch.full) break;
+      const alone = this.#alone.has(held);
+      if (batch.full || (alone && !batch.empty)) break;
       this.#dirty.delete(held);
       if (batch.take(held, this.#overdue(held) ? this.d.lanes() : null)) this.#dirty.add(held);
+      if (alone) break;
     }
+    let asked = false; // the store was asked to commit
     try {
       for (let tries = 0; !batch.empty; tries++) {
+        asked = false;
         await this.#health.load(batch.endpoints());
         const unit = await batch.build(this.#health);
+        asked = true;
         const settled = await this.d.committer.commit(unit);
         if (settled.ok) return this.#committed(batch, settled.versionstamp);
         await this.#checkAgain(batch, tries);
       }
     } catch (error) {
-      // Whether it was committed is unknown: the rows, or the claims that run out, tell whoever looks next.
       this.d.failed("record", error);
       batch.undo();
       this.#health.forget(batch.endpoints());
+      if (batch.helds().length > 1 && (!asked || error instanceof CommitTooLargeError)) {
+        // Nothing was written, and one of them is why: apart, its neighbours pass.
+        for (const held of batch.restore()) {
+          this.#alone.add(held);
+          this.#dirty.add(held);
+        }
+        return;
+      }
+      // Whether it was committed is unknown: the rows, or the claims that run out, tell whoever looks next.
       for (const held of batch.helds()) this.lose(held);
     }
   }
@@ -120,6 +136,7 @@ export class Recorder {
     }
     for (const held of batch.closed) {
       this.#dirty.delete(held);
+      this.#alone.delete(held);
       this.d.released(held);
     }
     for (const { endpoint, reason } of batch.disabled) this.d.disabled(endpoint, reason);

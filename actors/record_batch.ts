@@ -119,6 +119,12 @@ export class RecordBatch {
     this.#checked++;
   }
 
+  /** Gives everything back to its job, as if it had not been taken; answers the jobs. */
+  restore(): Held[] {
+    for (const { held, settlements } of this.#taken) held.settled.unshift(...settlements);
+    return this.helds();
+  }
+
   helds(): Held[] {
     return this.#taken.map(({ held }) => held);
   }

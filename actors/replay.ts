@@ -53,6 +53,8 @@ const PAIRS_PER_UNIT = 4 * MAX_ITEMS_PER_JOB;
  * replay of a pair that has no row yet starts after that, and then finds what the first attempt came to (D1).
  */
 const KEEP_OFF_MS = HANDOVER_AFTER_MS + SECOND_MS + COMMIT_SLACK_MS;
+/** A pair's row lists its attempts and is one value: past so many the pair is not replayed any more. */
+const MAX_ATTEMPTS_OF_PAIR = 500;
 /** Parked rows moved at once. */
 const MOVES_AT_ONCE = 200;
 
@@ -166,7 +168,10 @@ async function withStatus(
     pair: pairs[i]!.value,
     versionstamp: pairs[i]!.versionstamp,
   }));
-  return status === undefined ? all : all.filter(({ pair }) => pair !== null && isIn(pair, status));
+  return all.filter(({ pair }) =>
+    (pair === null || pair.attempt < MAX_ATTEMPTS_OF_PAIR) &&
+    (status === undefined || (pair !== null && isIn(pair, status)))
+  );
 }
 
 /** `dead`: died and never succeeded; `failed`: the latest attempt failed; `succeeded`: some attempt did. */

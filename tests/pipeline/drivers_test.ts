@@ -72,6 +72,24 @@ Deno.test("J1: the hot hand-off stays within its memory; what is over it waits i
     assert.deepEqual(await jobs(w), []);
   }, { maxInFlight: 16, maxPerEndpoint: 16 }));
 
+Deno.test("J1: payload bytes in memory are bounded, too, and room that comes back is used", () =>
+  world(async (w) => {
+    const tenant = await w.tenant();
+    await w.endpoint(tenant, FAST);
+    const gate = Promise.withResolvers<number>();
+    w.net.at(FAST, gate.promise);
+    const text = "x".repeat(500_000);
+    for (let i = 0; i < 150; i++) await w.append(tenant, [{ data: { text } }]);
+    await w.settle();
+    const { lanes } = w.first.system.flow;
+    assert.ok(lanes.bytes < 66 * 1024 * 1024, `${lanes.bytes} bytes`);
+    assert.ok((await jobs(w)).some(({ due }) => due <= w.now()));
+    gate.resolve(200);
+    await w.settle();
+    assert.equal(w.net.received.length, 150);
+    assert.deepEqual([await jobs(w), lanes.bytes], [[], 0]);
+  }));
+
 Deno.test("doorbells: one a second-bucket near, one a minute-bucket far, none for what is due, pointers only", () =>
   world(async (w) => {
     const tenant = await w.tenant();

@@ -1,7 +1,7 @@
 /** Jobs whose processing throws: alone, backed off, dead-lettered after 13 throws, redriven; their neighbours never wait. */
 import assert from "node:assert/strict";
 import type { EventKey, Id } from "../../lib/ids.ts";
-import { type EventRow, keys } from "../../lib/keys.ts";
+import { type EventRow, keys, type PairRow } from "../../lib/keys.ts";
 import { attempts, deadLetters, jobs } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
@@ -87,6 +87,49 @@ Deno.test("a poisoned delivery leaves its job's other items, and is a dead lette
     await w.done(w.first.system.deliveries.redrive(letter!.id));
     assert.equal(w.net.received.length, 12);
   }, { hotHandOff: false }));
+
+Deno.test("a result that cannot be recorded holds up no other that ended with it", () =>
+  world(async (w) => {
+    w.expected.add("record");
+    const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);
+    const events = await w.append(tenant, 5);
+    await w.settle();
+    w.time.now += 60_000;
+    const gate = Promise.withResolvers<number>();
+    w.net.at(URL, gate.promise);
+    for (const { id } of events) {
+      await w.done(w.first.system.deliveries.replay(endpoint.id, { event_ids: [id] }));
+    }
+    const key = keys.pair(endpoint.id, events[1]!.key), { value } = await w.store.get<PairRow>(key);
+    assert.equal(w.net.open, 5);
+    await w.store.set(key, { ...value, ids: 5 }); // a row that breaks whoever reads it
+    gate.resolve(200);
+    await w.settle();
+    assert.equal((await attempts(w, endpoint.id)).length, 9);
+    assert.equal((await jobs(w)).length, 1, "it comes again when its claim runs out");
+    await w.store.set(key, value);
+    await w.advance(61_000);
+    assert.equal((await attempts(w, endpoint.id)).length, 10);
+  }));
+
+Deno.test("a pair that was replayed for ever stays within one value", () =>
+  world(async (w) => {
+    const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);
+    const [event] = await w.append(tenant);
+    await w.settle();
+    const key = keys.pair(endpoint.id, event!.key), { value } = await w.store.get<PairRow>(key);
+    const ids = Array.from(
+      { length: 499 },
+      (_, i) => i === 0 ? value!.ids[0]! : w.first.ids.next("delivery"),
+    );
+    await w.store.set(key, { ...value!, attempt: 499, ids });
+    const { replay } = w.first.system.deliveries;
+    assert.equal((await w.done(replay(endpoint.id, { event_ids: [event!.id] }))).queued, 1);
+    assert.equal((await w.done(replay(endpoint.id, { event_ids: [event!.id] }))).queued, 0);
+    assert.equal((await attempts(w, endpoint.id)).at(-1)!.attempt, 500);
+    await w.store.set(key, value); // as it was, for what is checked at the end
+    await w.store.delete(keys.attempt(endpoint.id, (await attempts(w, endpoint.id)).at(-1)!.id));
+  }));
 
 Deno.test("D4: a store that fails reads for a while delays deliveries and charges nobody", () =>
   world(async (w) => {
