@@ -1,49 +1,86 @@
 /**
- * `pmail`: operates a store from the command line, offline or beside a running service.
- * Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong.
+ * `pmail`: operates the service from the command line: on the store itself, offline or beside a running service, and over its API.
+ * Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong. Errors go to standard error, with `--json` as JSON.
  */
-import { createKeyCommand } from "./pmail/keys.ts";
-import { CommandLineError } from "./pmail/command.ts";
 import { ApiError } from "../lib/errors.ts";
+import { BackupError } from "../lib/edge/backup.ts";
+import { nearest } from "../lib/nearest.ts";
 import { refuseStart } from "../main.ts";
+import { type Command, CommandLineError, readLine, Refused } from "./pmail/command.ts";
+import { backupCommands } from "./pmail/backup.ts";
+import { completionCommand } from "./pmail/completion.ts";
+import { eventCommands } from "./pmail/events.ts";
+import { help, overview } from "./pmail/help.ts";
+import { keyCommands } from "./pmail/keys.ts";
+import { listenCommand } from "./pmail/listen.ts";
+import { secretCommands } from "./pmail/secrets.ts";
+import { verifyCommand } from "./pmail/verify.ts";
+import { webhookCommands } from "./pmail/webhooks.ts";
 
-const HELP = `pmail: operate a Pylota webhooks store
+const COMMANDS: readonly Command[] = [
+  ...keyCommands,
+  ...webhookCommands,
+  ...eventCommands,
+  ...secretCommands,
+  ...backupCommands,
+  listenCommand,
+  verifyCommand,
+  completionCommand(() => COMMANDS),
+];
 
-  pmail keys create --level platform|partner|tenant|identity [options]
-      --partner ptn_…, --tenant ten_…, --identity idn_…   whom the key is for, as its level needs
-      --permissions a,b       default: all that the level can use
-      --name TEXT             default: "made by pmail"
-      --expires-in-days N     default: never
-      --json                  one JSON object with the key in "secret"
-
-The store and its secrets come from PM_KV_PATH and the other PM_* variables, as for the service.
-Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong.
-Example: deno task pmail keys create --level platform --json`;
-
-const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
-  "keys create": createKeyCommand,
-};
-
-async function run(args: string[]): Promise<number> {
-  const command = COMMANDS[args.slice(0, 2).join(" ")];
-  const asked = args.length === 0 || args.includes("--help") || args[0] === "help";
-  if (asked) console.log(HELP);
-  if (asked) return 0;
+async function run(args: readonly string[]): Promise<number> {
+  if (args[0] === "help") args = [...args.slice(1), "--help"];
+  const command = COMMANDS.find(({ name }) => name.split(" ").every((word, i) => args[i] === word));
   try {
     if (command === undefined) {
-      throw new CommandLineError(`there is no command "${args.slice(0, 2).join(" ")}"`);
+      if (args.length === 0 || args.includes("--help")) {
+        console.log(
+          overview(
+            COMMANDS.filter(({ name }) => args[0]?.startsWith("-") !== false || name.startsWith(args[0])),
+          ),
+        );
+        return 0;
+      }
+      throw new CommandLineError(unknownCommand(args));
     }
-    await command(args.slice(2));
-    return 0;
+    const line = readLine(command, args.slice(command.name.split(" ").length));
+    if (line.has("help")) {
+      console.log(help(command));
+      return 0;
+    }
+    return await command.run(line) ?? 0;
   } catch (error) {
-    if (error instanceof CommandLineError) {
-      console.error(`pmail: ${error.message}\n\n${HELP}`);
-      return 2;
-    }
-    if (!(error instanceof ApiError)) refuseStart(error);
-    console.error(`pmail: ${error.message} ${error.fix}`);
-    return 1;
+    return refuse(error, command, args.includes("--json"));
   }
 }
+
+function unknownCommand(args: readonly string[]): string {
+  const typed = args.filter((word) => !word.startsWith("-")).slice(0, 2).join(" ");
+  const near = nearest(typed, COMMANDS.map(({ name }) => name));
+  return `there is no command "${typed}"${near === null ? "" : `; the nearest is "${near}"`}`;
+}
+
+/** Says what is wrong and how to mend it. Returns the exit code. */
+function refuse(error: unknown, command: Command | undefined, json: boolean): number {
+  if (error instanceof CommandLineError) {
+    const more = command === undefined ? "pmail --help lists all commands" : help(command);
+    console.error(json ? shown("command_line", error.message, null) : `pmail: ${error.message}\n\n${more}`);
+    return 2;
+  }
+  if (error instanceof ApiError || error instanceof Refused) {
+    console.error(
+      json ? shown(error.code, error.message, error.fix) : `pmail: ${error.message} ${error.fix}`,
+    );
+    return 1;
+  }
+  if (error instanceof BackupError) {
+    console.error(json ? shown("not_copied", error.message, null) : `pmail: ${error.message}`);
+    return 1;
+  }
+  refuseStart(error);
+}
+
+const shown = (code: string, message: string, fix: string | null): string =>
+  JSON.stringify({ error: { code, message, fix } });
 
 Deno.exit(await run(Deno.args));

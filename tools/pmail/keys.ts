@@ -1,10 +1,10 @@
-/** `pmail keys create`: the first key of a store, without a running service. */
+/** `pmail keys …`: the first key of a store without a running service, and keys over the API. */
 import { createKey } from "../../actors/key_admin.ts";
 import { realNow, realRandom } from "../../lib/edge/ports.ts";
-import { type IdKind, parseId } from "../../lib/ids.ts";
 import { type KeyLevel, keyLevel, type Permission, permission } from "../../lib/keys.ts";
-import { DAY_MS } from "../../lib/limits.ts";
-import { CommandLineError, options, withStore } from "./command.ts";
+import { DAY_MS, MAX_OVERLAP_HOURS } from "../../lib/limits.ts";
+import { isoOf, type Json, openApi, segment } from "./api.ts";
+import { type Command, CommandLineError, type Line, table, withStore } from "./command.ts";
 
 /** What a key of each level can use; the default of `--permissions`. */
 const USABLE: Record<KeyLevel, readonly Permission[]> = {
@@ -16,69 +16,120 @@ const USABLE: Record<KeyLevel, readonly Permission[]> = {
   identity: ["webhooks:read", "events:read", "events:write"],
 };
 
-export async function createKeyCommand(args: string[]): Promise<void> {
-  const given = options(args, {
-    level: { type: "string" },
-    partner: { type: "string" },
-    tenant: { type: "string" },
-    identity: { type: "string" },
-    permissions: { type: "string" },
-    name: { type: "string" },
-    "expires-in-days": { type: "string" },
-    json: { type: "boolean" },
-  });
-  const level = oneOf("--level", keyLevel.options, given.level);
-  const permissions = given.permissions === undefined
-    ? [...USABLE[level]]
-    : given.permissions.split(",").map((name) => oneOf("--permissions", permission.options, name.trim()));
-  const spec = {
-    name: given.name ?? "made by pmail",
-    level,
-    partner_id: id("partner", "--partner", given.partner),
-    tenant_id: id("tenant", "--tenant", given.tenant),
-    identity_id: id("identity", "--identity", given.identity),
-    permissions,
-    expires_at: expiry(given["expires-in-days"]),
-  };
-  const { row, secret } = await withStore(({ config, kv, committer, ids }) =>
-    createKey(
-      {
-        kv,
-        committer,
-        now: realNow,
-        ids,
-        random: realRandom,
-        pepper: config.secrets.keyPepper.bytes,
-        mode: config.env === "production" ? "live" : "test",
-      },
-      spec,
-      null,
-    )
-  );
-  const { hash: _, ...shown } = row;
-  if (given.json) console.log(JSON.stringify({ ...shown, secret }));
-  else {console.log(
-      `${row.id} (${level}): ${secret}\nIt is shown this once. Send it as: Authorization: Bearer ${secret}`,
-    );}
-}
+const MAX_DAYS = 99_999;
+const LIMIT = { value: "N", about: "at most this many, newest first (default 100)" };
 
-function oneOf<T extends string>(name: string, known: readonly T[], value: string | undefined): T {
-  const found = known.find((option) => option === value);
-  if (found === undefined) throw new CommandLineError(`${name} must be one of ${known.join(", ")}`);
-  return found;
-}
-
-function id<K extends IdKind>(kind: K, name: string, value: string | undefined) {
-  if (value === undefined) return undefined;
-  const parsed = parseId(kind, value);
-  if (parsed === null) throw new CommandLineError(`${name} must be the id of a ${kind}`);
-  return parsed;
-}
-
-function expiry(days: string | undefined): number | null {
-  if (days === undefined) return null;
-  if (!/^[1-9]\d{0,4}$/.test(days)) {
-    throw new CommandLineError("--expires-in-days must be a whole number from 1");
+/** What the line says of a new key, times in Unix ms. */
+function specOf(line: Line) {
+  const level = line.need("level") as KeyLevel;
+  const wanted = line.list("permissions");
+  const unknown = wanted?.find((name) => !(permission.options as string[]).includes(name));
+  if (unknown !== undefined) {
+    throw new CommandLineError(`--permissions must be among ${permission.options.join(", ")}`);
   }
-  return realNow() + Number(days) * DAY_MS;
+  const days = line.whole("expires-in-days", 1, MAX_DAYS);
+  return {
+    name: line.text("name") ?? "made by pmail",
+    level,
+    partner_id: line.id("partner", "partner"),
+    tenant_id: line.id("tenant", "tenant"),
+    identity_id: line.id("identity", "identity"),
+    permissions: wanted as Permission[] | undefined ?? [...USABLE[level]],
+    expires_at: days === undefined ? null : realNow() + days * DAY_MS,
+  };
+}
+
+function shown(line: Line, key: Json): void {
+  line.answer(
+    key,
+    `${key.id} (${key.level}): ${key.secret}\n` +
+      `It is shown this once. Send it as: Authorization: Bearer ${key.secret}`,
+  );
+}
+
+export const keyCommands: Command[] = [
+  {
+    name: "keys create",
+    kind: "offline",
+    summary: "make an API key, on the store itself or (--api) with a key you have",
+    options: {
+      level: { value: "LEVEL", about: "how wide it reaches", choices: keyLevel.options },
+      partner: { value: "PTN", about: "its partner, for the level partner" },
+      tenant: { value: "TEN", about: "its tenant, for the level tenant" },
+      identity: { value: "IDN", about: "its identity, for the level identity" },
+      permissions: { value: "A,B", about: "default: all that the level can use" },
+      name: { value: "TEXT", about: 'default: "made by pmail"' },
+      "expires-in-days": { value: "N", about: "default: never" },
+      api: { about: "ask the running service instead of opening the store" },
+    },
+    examples: [
+      "pmail keys create --level platform --json",
+      "pmail keys create --api --level tenant --tenant ten_01K… --permissions events:write",
+    ],
+    async run(line) {
+      const spec = specOf(line);
+      if (line.has("api")) {
+        const body = { ...spec, expires_at: spec.expires_at === null ? null : isoOf(spec.expires_at) };
+        return shown(line, await openApi().call("POST", "/v1/keys", body));
+      }
+      const { row, secret } = await withStore(({ config, kv, committer, ids }) => {
+        const mode = config.env === "production" ? "live" : "test";
+        const pepper = config.secrets.keyPepper.bytes;
+        return createKey({ kv, committer, now: realNow, ids, random: realRandom, pepper, mode }, spec, null);
+      });
+      const { hash: _, ...key } = row;
+      shown(line, { ...key, secret });
+    },
+  },
+  {
+    name: "keys list",
+    kind: "api",
+    summary: "list the keys of your key's scope, or of a tenant or partner",
+    options: {
+      tenant: { value: "TEN", about: "the keys of this tenant" },
+      partner: { value: "PTN", about: "the keys of this partner" },
+      limit: LIMIT,
+    },
+    examples: ["pmail keys list --tenant ten_01K…"],
+    async run(line) {
+      const query = { tenant_id: line.id("tenant", "tenant"), partner_id: line.id("partner", "partner") };
+      const data = await openApi().list("/v1/keys", query, line.whole("limit", 1, 100_000) ?? 100);
+      const rows = data.map((key) => [key.id, key.level, stateOf(key), key.permissions.length, key.name]);
+      line.answer({ data }, table(rows, ["ID", "LEVEL", "STATE", "PERMISSIONS", "NAME"]));
+    },
+  },
+  {
+    name: "keys revoke",
+    kind: "api",
+    summary: "end a key at once",
+    args: ["KEY_ID"],
+    options: {},
+    examples: ["pmail keys revoke key_01K…"],
+    async run(line) {
+      const id = line.args[0]!;
+      await openApi().call("DELETE", `/v1/keys/${segment(id)}`);
+      line.answer({ id, revoked: true }, `${id} is revoked`);
+    },
+  },
+  {
+    name: "keys rotate",
+    kind: "api",
+    summary: "replace a key by a new one like it",
+    args: ["KEY_ID"],
+    options: {
+      "overlap-hours": { value: "N", about: "how long the old one stays good, 0 to 168 (default 24)" },
+    },
+    examples: ["pmail keys rotate key_01K… --overlap-hours 1"],
+    async run(line) {
+      const hours = line.whole("overlap-hours", 0, MAX_OVERLAP_HOURS);
+      const body = hours === undefined ? {} : { overlap_hours: hours };
+      shown(line, await openApi().call("POST", `/v1/keys/${segment(line.args[0]!)}/rotate`, body));
+    },
+  },
+];
+
+function stateOf(key: Json): string {
+  if (key.revoked_at !== null) return "revoked";
+  if (key.expires_at === null) return "good";
+  return Date.parse(key.expires_at) <= realNow() ? "expired" : `until ${key.expires_at}`;
 }
