@@ -4,7 +4,7 @@
  */
 
 /** Path inside the project → may it touch this kind of effect? */
-const TOOLS = /(^|\/)(tests|tools|lint|bench)\/|(^|\/)main\.ts$|(^|\/)lib\/edge\/ports\.ts$/;
+const TOOLS = /(^|\/)(tests|tools|lint|bench|sim)\/|(^|\/)main\.ts$|(^|\/)lib\/edge\/ports\.ts$/;
 /** The files that dial and resolve, by design. */
 const NETWORK = /(^|\/)lib\/edge\/(dialer\w*|resolver|pools)\.ts$/;
 const KEYS = /(^|\/)lib\/keys\.ts$|(^|\/)(tests|tools|lint|bench)\//;

@@ -77,6 +77,8 @@ const ACTIONS: Record<StepKind, (stage: Stage) => Promise<unknown> | void> = {
       const status = s.rng.pick(["succeeded", "failed", "dead", null] as const);
       return replay(s, row, status === null ? window : { ...window, status });
     }),
+  replay_now: replayAtOnce,
+  poison,
   test: (s) => onEndpoint(s, (row) => s.isolate.system.deliveries.test(row.id)),
   erase,
   mood(s) {
@@ -84,7 +86,10 @@ const ACTIONS: Record<StepKind, (stage: Stage) => Promise<unknown> | void> = {
   },
   kill: (s) => s.world.kill(s.isolate),
   stop: (s) => s.world.stop(s.isolate),
-  jump: (s) => s.world.clock.jump(s.rng.pick([SECOND_MS, 2 * MINUTE_MS, 20 * MINUTE_MS, HOUR_MS, DAY_MS])),
+  jump: (s) =>
+    s.world.clock.jump(
+      s.rng.pick([-2 * SECOND_MS, SECOND_MS, 5 * SECOND_MS, 2 * MINUTE_MS, 20 * MINUTE_MS, HOUR_MS, DAY_MS]),
+    ),
   cron_stops(s) {
     s.world.cronStoppedUntil = s.world.clock.mono + HOUR_MS;
   },
@@ -130,6 +135,28 @@ function onEndpoint(
 function replay({ isolate, world }: Stage, row: EndpointRow, selection: Selection): Promise<unknown> {
   return isolate.system.deliveries.replay(row.id, selection)
     .then(({ queued }) => world.tally.count("replayed", queued));
+}
+
+/** An event is replayed to an endpoint while its first attempt may still be under way. */
+async function replayAtOnce(s: Stage): Promise<void> {
+  const append = s.world.producers.append(s.isolate, ...anyEvents(s, s.rng.between(1, 3)));
+  await s.world.producers.answer(append);
+  s.world.clock.after(s.rng.pick([0, 5, 30, 500, 2_100, 10_000]), () => {
+    const ids = append.appended.map(({ id }) => id);
+    const { serving } = s.world;
+    if (ids.length === 0 || serving.length === 0) return;
+    const done = onEndpoint(
+      s,
+      (row) => replay({ ...s, isolate: s.rng.pick(serving) }, row, { event_ids: ids }),
+    );
+    if (done) s.world.client(done);
+  });
+}
+
+/** An event's row cannot be read, for as long as it takes its jobs to become dead letters. */
+function poison({ world, rng }: Stage): void {
+  const keysOf = [...world.model.events.keys()];
+  if (keysOf.length > 0) world.poison(keys.event(rng.pick(keysOf) as never));
 }
 
 async function reactivate(

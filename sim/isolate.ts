@@ -38,10 +38,12 @@ export class Isolate {
       bells,
       fault: (op, hasChecks) => op === "read" ? weather.read(clock.mono) : world.commitFault(hasChecks),
       latencyMs: config.latencyMs,
+      poisoned: world.poisoned,
       died: () => world.kill(this),
       readTook: (ms) => void (model.slowestRead = Math.max(model.slowestRead, ms)),
     });
-    const { now } = clock;
+    const skew = rng.between(-config.skewMs, config.skewMs);
+    const now = () => clock.now() + skew;
     const entropy = rng.fork("ids");
     const ids = makeIds(now, () => entropy.unit());
     const guarded = makeGuardedHttp({

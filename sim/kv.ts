@@ -19,6 +19,8 @@ export interface SimKvDeps {
   fault(op: "read" | "commit", hasChecks: boolean): StoreFault | null;
   /** Longest latency of a smooth operation, ms. */
   latencyMs: number;
+  /** Rows that cannot be read for now, by encoded key. */
+  poisoned?: ReadonlySet<string>;
   /** The isolate dies of a fault. */
   died(): void;
   /** Told how long each read took. */
@@ -57,7 +59,7 @@ export class SimKv {
 
   get(key: KvKey): Promise<unknown> {
     const encoded = encodeKey(key);
-    return this.#read(() => (checkKey(encoded, "read"), entryOf(key, this.d.store.get(encoded))));
+    return this.#read(() => (checkKey(encoded, "read"), this.#entry(key, encoded)));
   }
 
   getMany(keys: readonly KvKey[]): Promise<unknown[]> {
@@ -67,7 +69,7 @@ export class SimKv {
     const encoded = keys.map(encodeKey);
     return this.#read(() => {
       for (const key of encoded) checkKey(key, "read");
-      return keys.map((key, i) => entryOf(key, this.d.store.get(encoded[i]!)));
+      return keys.map((key, i) => this.#entry(key, encoded[i]!));
     });
   }
 
@@ -79,7 +81,9 @@ export class SimKv {
     const size = Math.min(options.batchSize ?? Math.min(left, 100), 500);
     const reverse = options.reverse ?? false;
     const read = (low: string, high: string, count: number) =>
-      this.#read(() => this.d.store.range(low, high, count, reverse).map((row) => entryOf(row.key, row)));
+      this.#read(() =>
+        this.d.store.range(low, high, count, reverse).map((row) => this.#entry(row.key, row.encoded))
+      );
     return (async function* () {
       let low = start, high = end;
       while (left > 0) {
@@ -133,6 +137,11 @@ export class SimKv {
         else if (early || at()) resolve(seen!);
       });
     });
+  }
+
+  #entry(key: KvKey, encoded: string) {
+    if (this.d.poisoned?.has(encoded)) throw new StoreError("a row cannot be read");
+    return entryOf(key, this.d.store.get(encoded));
   }
 
   #commit(checks: CommitCheck[], mutations: Mutation[]): Promise<unknown> {
@@ -208,6 +217,9 @@ interface ListOptions {
 }
 
 function bounds({ prefix, start, end }: Selector): { start: string; end: string } {
+  if (prefix !== undefined && start !== undefined && end !== undefined) {
+    throw new TypeError("Selector can not specify both 'start' and 'end' key when specifying 'prefix'");
+  }
   const under = prefix === undefined ? null : encodeKey(prefix);
   const low = start === undefined ? under! + "\x00" : encodeKey(start);
   const high = end === undefined ? under! + "\xff" : encodeKey(end);

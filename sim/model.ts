@@ -2,7 +2,15 @@
  * The reference model: it sees every commit as it lands, every request as it leaves and arrives and every answer, and holds
  * them to the invariants at once (ARCHITECTURE.md, "Invariants"). It shares no code with the pipeline but the keys.
  */
-import type { AttemptError, AttemptRow, EndpointRow, EventRow, PairRow, PartnerRow } from "../lib/keys.ts";
+import type {
+  AttemptError,
+  AttemptRow,
+  EndpointRow,
+  EventRow,
+  Job,
+  PairRow,
+  PartnerRow,
+} from "../lib/keys.ts";
 import { keys } from "../lib/keys.ts";
 import type { KvKey } from "../lib/edge/kv.ts";
 import {
@@ -48,6 +56,7 @@ const FAMILY = {
   endpoint: keys.endpoints()[0],
   partner: keys.partners()[0],
   attempt: keys.attemptsOf("" as never)[0],
+  job: keys.jobs()[0],
   pair: keys.pairsOf("" as never)[0],
 };
 const CONTENT = new Set<unknown>([FAMILY.event, FAMILY.chunk, FAMILY.state]);
@@ -108,11 +117,32 @@ export class Model {
       this.#pair(name, before as PairRow | null, after as PairRow, changes);
       touched.add(name);
     }
+    this.#witness(changes);
     for (const event of created) this.#mustFanOut(event);
     for (const event of fannedOut) this.#fannedOut(event, touched);
     for (const pair of touched) this.#mustBeAnswered(pair);
     for (const { value } of messages) {
       if (JSON.stringify(value).includes(CANARY)) this.violated("P1", "content in a queue message");
+    }
+  }
+
+  /** Branches that only the shape of a commit shows. */
+  #witness(changes: Landed["changes"]): void {
+    const jobs = changes.filter(({ key }) => key[0] === FAMILY.job);
+    const came = (kind: string, claimed: boolean) =>
+      jobs.some(({ after }) =>
+        after !== null && (after as Job).kind === kind && ((after as Job).by !== undefined) === claimed
+      );
+    const went = (kind: string, claimed: boolean) =>
+      jobs.some(({ before, after }) =>
+        after === null && (before as Job | null)?.kind === kind &&
+        ((before as Job).by !== undefined) === claimed
+      );
+    if (went("fanout", true) && came("deliver", true)) this.d.tally.count("handed_over");
+    for (const kind of ["fanout", "deliver"]) {
+      if (jobs.length === 2 && changes.length === 2 && went(kind, true) && came(kind, false)) {
+        this.d.tally.count("recovered");
+      }
     }
   }
 

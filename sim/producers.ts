@@ -31,6 +31,7 @@ export interface Wanted {
 export class Producers {
   readonly appends: Append[] = [];
   #number = 0;
+  #answers = new Map<Append, Promise<void>>();
 
   constructor(readonly world: World) {}
 
@@ -45,8 +46,13 @@ export class Producers {
       deterministic: wanted.some(({ event_id }) => event_id !== undefined),
     };
     this.appends.push(append);
-    this.send(isolate, append, numbered);
+    this.#answers.set(append, this.send(isolate, append, numbered));
     return append;
+  }
+
+  /** Resolves when the append's first sending was answered; never, if its isolate died. */
+  answer(append: Append): Promise<void> {
+    return this.#answers.get(append)!;
   }
 
   /** Sends an append, also again after no answer came. */

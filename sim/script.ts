@@ -13,6 +13,8 @@ export interface Config {
   maxInFlight: number;
   maxPerEndpoint: number;
   endpoints: number;
+  /** The isolates' wall clocks differ by up to this. */
+  skewMs: number;
   /** At the end one receiver stays broken, so that its deliveries die. */
   oneStaysDown: boolean;
   /** At the end a suspended partner stays so. */
@@ -34,6 +36,8 @@ const STEPS = {
   reactivate: 4,
   replay_ids: 4,
   replay_window: 3,
+  replay_now: 5,
+  poison: 1,
   test: 2,
   erase: 2,
   mood: 8,
@@ -72,6 +76,7 @@ export function makeScript(rng: Rng): Script {
     maxInFlight: rng.pick([2, 4, 16]),
     maxPerEndpoint: rng.pick([1, 2, 4]),
     endpoints: rng.between(2, 6),
+    skewMs: rng.pick([0, 0, 40, 2_000]),
     oneStaysDown: rng.chance(0.3),
     heldToTheEnd: rng.chance(0.3),
   };
@@ -81,7 +86,7 @@ export function makeScript(rng: Rng): Script {
   const steps: Step[] = [];
   const pace = rng.pick([5, 60, 400, 2_500]);
   let at = 10;
-  for (let i = rng.between(8, 36); i > 0; i--) {
+  for (let i = rng.between(8, 60); i > 0; i--) {
     steps.push({ at, kind: rng.weighted(weights), seed: rng.int(2 ** 31) });
     at += rng.chance(0.1) ? rng.between(0, 20_000) : rng.between(0, pace);
   }

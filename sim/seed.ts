@@ -1,5 +1,6 @@
 /** One run: a script acted out under faults, then calm, and virtual days until everything has come to rest. */
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/limits.ts";
+import { updatePartner } from "../actors/tenancy.ts";
 import { act } from "./actions.ts";
 import { type Account, checkEnd } from "./final.ts";
 import type { Violation } from "./model.ts";
@@ -28,6 +29,8 @@ export interface Result {
 /** Retries end after about 72 h; replays and held deliveries start again. */
 const MAX_AHEAD_MS = 20 * 24 * HOUR_MS;
 const MAX_ROUNDS = 1_500;
+/** Long enough for a job to throw 13 times and become a dead letter. */
+const POISONED_ROUNDS = 60;
 
 export const scriptOf = (seed: number): Script => makeScript(new Rng(seed).fork("script"));
 
@@ -86,6 +89,7 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
   if (!config.heldToTheEnd) await reactivateAll(world, cast);
   const limit = clock.now() + MAX_AHEAD_MS;
   for (let round = 0; round < MAX_ROUNDS && !broken() && clock.now() < limit; round++) {
+    if (model.jobs.dead.size > 0 || round > POISONED_ROUNDS) world.poisoned.clear();
     await redrive(world);
     const { due } = model.jobs;
     if (due.size === 0 && model.jobs.dead.size === 0 && round > 0) return;
@@ -102,7 +106,6 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
 async function reactivateAll(world: World, cast: Cast): Promise<void> {
   const isolate = world.serving[0];
   if (isolate === undefined) return world.model.violated("J1", "no isolate came back");
-  const { updatePartner } = await import("../actors/tenancy.ts");
   for (const partner of cast.partners) {
     world.client(
       updatePartner(isolate.deps, partner, { status: "active" }, null).then(() =>

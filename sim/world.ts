@@ -1,7 +1,9 @@
 /** A simulated world: one store, one network, isolates that come and go, cron, and the model that watches. */
 import { MINUTE_MS, SECOND_MS } from "../lib/limits.ts";
+import type { KvKey } from "../lib/edge/kv.ts";
 import { Bells } from "./bells.ts";
 import { SimClock } from "./clock.ts";
+import { encodeKey } from "./codec.ts";
 import { Isolate } from "./isolate.ts";
 import { Model } from "./model.ts";
 import { SimNet } from "./net.ts";
@@ -31,6 +33,8 @@ export class World {
   isolates: Isolate[] = [];
   /** Sealed secrets that do not open for now. */
   readonly unopenable = new Set<string>();
+  /** Rows that cannot be read for now, by encoded key. */
+  readonly poisoned = new Set<string>();
   cronStoppedUntil = -1;
   /** Set by a test of crash points: called for each commit, before the weather is asked. */
   atCommit: ((index: number) => StoreFault | null) | null = null;
@@ -125,6 +129,11 @@ export class World {
       stopped();
     });
     this.clock.after(STOP_LIMIT_MS, () => isolate.alive && this.kill(isolate));
+  }
+
+  poison(key: KvKey): void {
+    this.tally.count("poisoned");
+    this.poisoned.add(encodeKey(key));
   }
 
   get serving(): Isolate[] {
