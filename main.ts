@@ -6,7 +6,7 @@ import { makeEventTypes } from "./actors/event_types.ts";
 import { makeObserver } from "./actors/observe.ts";
 import { Stats } from "./actors/stats.ts";
 import { makeSystem, type System } from "./actors/system.ts";
-import { type Config, ConfigError, loadConfig } from "./lib/edge/config.ts";
+import { type Config, ConfigError, loadConfig, notesOf } from "./lib/edge/config.ts";
 import { makeDialer } from "./lib/edge/dialer.ts";
 import { makeFetchDialer } from "./lib/edge/dialer_fetch.ts";
 import { type GuardedHttp, makeGuardedHttp, permits } from "./lib/edge/http.ts";
@@ -14,12 +14,18 @@ import { LocalSecretsError } from "./lib/edge/local_secrets.ts";
 import type { Log } from "./lib/edge/log.ts";
 import { openKv, OpenKvError } from "./lib/edge/open_kv.ts";
 import { realIds, realNow, realRandom, realTimers } from "./lib/edge/ports.ts";
+import { readiness } from "./lib/edge/readiness.ts";
 import { makeResolver } from "./lib/edge/resolver.ts";
 import { makeSealer } from "./lib/edge/seal.ts";
 import { makeTelemetry } from "./lib/edge/telemetry.ts";
-import { keys } from "./lib/keys.ts";
 import { nextDelayMs } from "./lib/schedule.ts";
-import { BODY_DEADLINE_MS, GRACEFUL_STOP_MS, SECOND_MS } from "./lib/limits.ts";
+import {
+  BODY_DEADLINE_MS,
+  DEPLOY_STAY_MS,
+  DEPLOY_STOP_MS,
+  GRACEFUL_STOP_MS,
+  SECOND_MS,
+} from "./lib/limits.ts";
 import { MIGRATIONS } from "./migrations/list.ts";
 import { migrate, SchemaTooNewError } from "./migrations/runner.ts";
 import { createApp } from "./routes/app.ts";
@@ -28,8 +34,13 @@ import { makeKeyCache } from "./routes/auth.ts";
 import type { Services } from "./routes/services.ts";
 import release from "./deno.json" with { type: "json" };
 
-/** What requests under way get at a graceful stop, before and after the deliveries get theirs. */
-const REQUESTS_MS = 2 * SECOND_MS;
+/** How long a stop may take, and what requests under way get of it, before and after the deliveries get theirs. */
+const stopTimes = ({ onDeploy }: Config) =>
+  onDeploy
+    ? { stopMs: DEPLOY_STOP_MS, requestsMs: SECOND_MS / 2 }
+    : { stopMs: GRACEFUL_STOP_MS, requestsMs: 2 * SECOND_MS };
+const LOOK_MS = SECOND_MS / 4;
+const IDLE_LOOKS = 4;
 
 export interface Server {
   readonly port: number;
@@ -37,6 +48,8 @@ export interface Server {
   readonly system: System;
   /** Answers a request as the socket would. */
   fetch(request: Request): Promise<Response>;
+  /** Every minute: the chores, and on Deno Deploy what they set going. */
+  sweep(): Promise<void>;
   /** Graceful: no new work, what is in flight finishes, the rest is left due. */
   stop(): Promise<void>;
 }
@@ -54,7 +67,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const { kv } = opened;
   const ids = realIds();
   const telemetry = makeTelemetry({ level: config.log, now: realNow, write: options.write ?? console.log });
-  const { log, metrics } = telemetry;
+  const { log, metrics, spans } = telemetry;
   await migrate(MIGRATIONS, { kv, now: realNow, timers: realTimers, instance: ids.ulid() });
 
   const rules = config;
@@ -69,7 +82,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
   const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);
   const queue = config.doorbell === "auto" && await hear(kv, () => system.doorbell());
-  const observer = makeObserver({ metrics, log, now: realNow });
+  const observer = makeObserver({ metrics, log, now: realNow, spans });
   const system = makeSystem({
     kv,
     ports: { now: realNow, timers: realTimers, random: realRandom, ids },
@@ -83,7 +96,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     maxPerEndpoint: config.maxPerEndpoint,
     nextDelayMs: (k, retryAfterMs) => nextDelayMs(k, realRandom.unit(), retryAfterMs, config.retryScale),
     doorbell: queue,
-    hotHandOff: true,
+    hotHandOff: config.hotHandOff === "auto",
     notifications: config.notifications,
     observer: {
       ...observer,
@@ -114,6 +127,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       version: release.version,
       consoleHost: config.consoleHost,
       transport: socket ? "socket" : "fetch",
+      notes: notesOf(config),
     },
     log,
     metrics,
@@ -124,7 +138,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     jobs: system.jobs,
     poke: system.doorbell,
     keyCache: makeKeyCache({ kv, now: realNow }),
-    ready: async () => [{ name: "store", ok: await answers(kv) }, { name: "work", ok: working }],
+    ready: () =>
+      readiness({
+        kv,
+        now: realNow,
+        timers: realTimers,
+        instance: system.jobs.instance,
+        working: () => working,
+      }),
   };
   const app = createApp(allRoutes(services.config), services);
   const answer = async (request: Request, info?: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> =>
@@ -139,6 +160,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   });
   working = true;
   const { port } = server.addr;
+  const { stopMs, requestsMs } = stopTimes(config);
   log.info("started", {
     port,
     env: config.env,
@@ -152,13 +174,17 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     services,
     system,
     fetch: answer,
+    async sweep() {
+      await system.sweep();
+      if (config.onDeploy) await stay(system, DEPLOY_STAY_MS);
+    },
     async stop() {
       working = false;
       const answered = server.shutdown();
       // What was asked for a moment ago is answered and delivered; a client that dawdles holds nothing up.
-      await within(REQUESTS_MS, answered);
-      await system.stop(GRACEFUL_STOP_MS - 2 * REQUESTS_MS);
-      if (!await within(REQUESTS_MS, answered)) cut.abort();
+      await within(requestsMs, answered);
+      await system.stop(stopMs - 2 * requestsMs);
+      if (!await within(requestsMs, answered)) cut.abort();
       await stats.stop();
       await system.committer.idle();
       await dialer.close();
@@ -222,12 +248,15 @@ async function hear(kv: Deno.Kv, ring: () => void): Promise<boolean> {
   return await Promise.race([listening, new Promise<true>((resolve) => setTimeout(() => resolve(true), 50))]);
 }
 
-async function answers(kv: Deno.Kv): Promise<boolean> {
-  try {
-    await kv.get(keys.schema());
-    return true;
-  } catch {
-    return false;
+/**
+ * Deno Deploy stops an instance soon after its last answer, and a run of the cron counts as a request: so that run lasts while
+ * there is work, retries that fall due meanwhile included.
+ */
+async function stay(system: System, ms: number): Promise<void> {
+  const until = performance.now() + ms;
+  for (let idle = 0; idle < IDLE_LOOKS && performance.now() < until;) {
+    await new Promise((resolve) => realTimers.after(LOOK_MS, () => resolve(null)));
+    idle = system.flow.busy ? 0 : idle + 1;
   }
 }
 
@@ -258,5 +287,5 @@ if (import.meta.main) {
   const starting = loadConfig(realRandom).then((config) => startServer(config));
   starting.then(stopOnSignal, refuseStart);
   // At the top level: Deno Deploy reads the schedule before anything runs.
-  Deno.cron("sweep", "* * * * *", async () => (await starting).system.sweep());
+  Deno.cron("sweep", "* * * * *", async () => (await starting).sweep());
 }

@@ -149,6 +149,11 @@ export class Flow {
     await giveBack(this.#held, this.d);
   }
 
+  /** Whether jobs are under way here, or due rows wait for room. */
+  get busy(): boolean {
+    return this.#held.size > 0 || this.lanes.size > 0 || this.#hungry;
+  }
+
   /** Stages by job kind. */
   readonly #stages = {
     fanout: (held: Held<FanoutJob>, hot: readonly StoredEvent[] | null) =>

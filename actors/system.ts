@@ -76,8 +76,8 @@ export function makeSystem(deps: SystemDeps) {
   });
   const observer: FlowObserver = deps.notifications === false ? deps.observer : {
     ...deps.observer,
-    fanned(event) {
-      deps.observer.fanned(event);
+    fanned(event, since) {
+      deps.observer.fanned(event, since);
       notifier.take(event);
     },
   };

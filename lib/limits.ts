@@ -35,6 +35,10 @@ export const HEARTBEAT_DEAD_AFTER_MS = 5 * SECOND_MS;
 export const FANOUT_BACKOFF_MIN_MS = 30 * SECOND_MS;
 export const FANOUT_BACKOFF_MAX_MS = 5 * MINUTE_MS;
 export const GRACEFUL_STOP_MS = 20 * SECOND_MS;
+/** The same on Deno Deploy, which kills an instance 5 s after it asked it to end. */
+export const DEPLOY_STOP_MS = 4 * SECOND_MS;
+/** How long the sweep of an instance on Deno Deploy stays up for what it set going: less than until the next one. */
+export const DEPLOY_STAY_MS = 50 * SECOND_MS;
 
 // --- Delivery ----------------------------------------------------------------------------------------
 /** The whole attempt, DNS included. */

@@ -3,11 +3,12 @@ import * as z from "zod";
 import { ApiError, notFound } from "../lib/errors.ts";
 import type { Id } from "../lib/ids.ts";
 import { type DeadLetter, keys } from "../lib/keys.ts";
+import { dueOf, headOfShard } from "../lib/edge/jobs.ts";
 import { auditWrites } from "../actors/audit.ts";
 import { page } from "./cursor.ts";
 import { openApiDocument } from "./openapi.ts";
 import { instantShown, iso, listOf, listQuery } from "./schemas.ts";
-import type { RouteConfig, Services } from "./services.ts";
+import type { ReadyCheck, RouteConfig, Services } from "./services.ts";
 import { idOf, type Route, route } from "./table.ts";
 
 const deadLetterShown = z.object({
@@ -32,11 +33,20 @@ const showDeadLetter = ({ id, job, error, created_at }: DeadLetter) => ({
 const MAX_COUNTED = 10_000;
 
 async function metricsText(services: Services): Promise<string> {
-  let items = 0;
-  for await (const _ of services.kv.list({ prefix: keys.deadLetters() }, { limit: MAX_COUNTED })) items++;
-  services.metrics.gauge("dlq_items", items);
-  return services.metrics.render();
+  const { kv, metrics, jobs, now } = services;
+  let items = 0, oldest = Infinity;
+  for await (const _ of kv.list({ prefix: keys.deadLetters() }, { limit: MAX_COUNTED })) items++;
+  for (let shard = 0; shard < jobs.shards; shard++) {
+    for (const { key } of await headOfShard(kv, shard, 1)) oldest = Math.min(oldest, dueOf(key));
+  }
+  metrics.gauge("dlq_items", items);
+  metrics.gauge("jobs_oldest_due_age_ms", Math.max(0, now() - Math.min(oldest, now())));
+  return metrics.render();
 }
+
+/** What is wrong, in words. */
+const wordsOf = (checks: readonly ReadyCheck[]): string =>
+  checks.filter(({ ok }) => !ok).map(({ name, message }) => message ?? `${name} failed.`).join(" ");
 
 function metricsRoute(open: boolean): Route {
   const shared = {
@@ -68,9 +78,13 @@ export function platformRoutes(config: RouteConfig, others: readonly Route[]): R
         status: z.literal("ok"),
         version: z.string(),
         transport: z.enum(["socket", "fetch"]),
+        notes: z.array(z.string()).meta({ description: "What an operator should know of its settings." }),
       }),
       status: 200,
-      handler: () => ({ body: { status: "ok", version: config.version, transport: config.transport } }),
+      handler: () => {
+        const { version, transport, notes = [] } = config;
+        return { body: { status: "ok", version, transport, notes } };
+      },
     }),
     route({
       method: "GET",
@@ -80,7 +94,7 @@ export function platformRoutes(config: RouteConfig, others: readonly Route[]): R
       summary: "Whether it can take work: each thing it needs, by name.",
       response: z.object({
         status: z.literal("ready"),
-        checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
+        checks: z.array(z.object({ name: z.string(), ok: z.boolean(), message: z.string().optional() })),
       }),
       status: 200,
       handler: async ({ services }) => {
@@ -88,8 +102,8 @@ export function platformRoutes(config: RouteConfig, others: readonly Route[]): R
         if (checks.every(({ ok }) => ok)) return { body: { status: "ready", checks } };
         throw new ApiError(
           "unavailable",
-          "Cannot take work now: a check failed.",
-          "See the failed checks in details.",
+          `Cannot take work now: ${wordsOf(checks)}`,
+          "Wait and ask again; if it stays so, look into what the message names.",
           { checks },
           { "retry-after": "5" },
         );

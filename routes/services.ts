@@ -37,6 +37,8 @@ export interface RouteConfig {
   consoleHost?: string | null;
   /** How deliveries leave: `socket` (pinned address) or `fetch` (the fall-back). Shown by `/health`. */
   transport: "socket" | "fetch";
+  /** What an operator should know of how it is set up, in words. Shown by `/health`. */
+  notes?: readonly string[];
 }
 
 /** The delivery side, as routes see it. */
@@ -62,6 +64,8 @@ export interface Deliveries {
 export interface ReadyCheck {
   name: string;
   ok: boolean;
+  /** In words: what is wrong, or what is well. */
+  message?: string;
 }
 
 export interface Services {
@@ -82,7 +86,7 @@ export interface Services {
   /** The tenants' own event types, with their compiled schemas cached. */
   eventTypes: EventTypes;
   /** Writes the Fanout row of a platform event; `poke` wakes the pump once it is committed. */
-  jobs: Pick<Jobs, "write">;
+  jobs: Pick<Jobs, "write" | "shards">;
   poke(): void;
   keyCache: KeyCache;
   ready(): Promise<ReadyCheck[]>;

@@ -50,6 +50,9 @@ export interface Settings {
   /** Factor on the retry schedule, in (0, 1]; 1 in production. */
   readonly retryScale: number;
   readonly doorbell: "auto" | "off";
+  readonly hotHandOff: "auto" | "off";
+  /** On Deno Deploy: instances are stopped soon after their last request, with 5 s to end. */
+  readonly onDeploy: boolean;
   readonly log: "debug" | "info" | "warn" | "error" | "off";
 }
 
@@ -98,7 +101,7 @@ function settingsOf(v: Variables, onDeploy: boolean): ParsedConfig {
   const kvPath = env === "test" ? ":memory:" : onDeploy ? PLATFORM_KV : "./data/pm.db";
   return Object.freeze({
     env,
-    host: v.PM_HOST ?? (env === "production" ? "0.0.0.0" : "127.0.0.1"),
+    host: v.PM_HOST ?? (env === "production" || onDeploy ? "0.0.0.0" : "127.0.0.1"),
     port: v.PM_PORT ?? 8_000,
     kvPath: v.PM_KV_PATH ?? kvPath,
     apiHost: v.PM_API_HOST ?? null,
@@ -113,6 +116,8 @@ function settingsOf(v: Variables, onDeploy: boolean): ParsedConfig {
     jobShards: v.PM_JOB_SHARDS ?? 8,
     retryScale: v.PM_RETRY_SCALE ?? 1,
     doorbell: v.PM_DOORBELL ?? "auto",
+    hotHandOff: v.PM_HOT_HANDOFF ?? "auto",
+    onDeploy,
     log: v.PM_LOG ?? "info",
     secrets: Object.freeze({
       masterKey: v.PM_MASTER_KEY ?? null,
@@ -215,6 +220,29 @@ function readEnv(): Record<string, string> {
     if (text !== undefined) env[name] = text;
   }
   return env;
+}
+
+/** What an operator should know of the settings, in words: whatever is not as production has it. No value shows. */
+export function notesOf(config: Settings & { secrets: { masterKeyNext: Secret | null } }): string[] {
+  const notes: string[] = [];
+  if (config.httpTransport === "fetch") {
+    notes.push(
+      "Deliveries leave through fetch: an address is judged, but a rebinding name server could still change it.",
+    );
+  }
+  if (config.allowedTargets.size > 0) {
+    notes.push("PM_ALLOWED_TARGETS is set: the guard is open for these targets.");
+  }
+  if (config.retryScale !== 1) {
+    notes.push("PM_RETRY_SCALE is set: retries come sooner than the schedule says.");
+  }
+  if (config.hotHandOff === "off") {
+    notes.push("PM_HOT_HANDOFF is off: every delivery takes the way through the store.");
+  }
+  if (config.secrets.masterKeyNext !== null) {
+    notes.push("PM_MASTER_KEY_NEXT is set: a rotation of the master key is under way.");
+  }
+  return notes;
 }
 
 /** The configuration for people: every setting, secrets as `set` or `not set`, a store's URL as its host. */

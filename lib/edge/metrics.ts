@@ -61,6 +61,11 @@ export const METRICS = {
   },
   rate_limited_total: { kind: "counter", help: "Requests refused by a rate limit.", labels: ["bucket"] },
   dlq_items: { kind: "gauge", help: "Items in the dead-letter list.", labels: [] },
+  jobs_oldest_due_age_ms: {
+    kind: "gauge",
+    help: "Milliseconds the oldest job has been due and not taken; 0 when none waits.",
+    labels: [],
+  },
 } as const satisfies Record<string, MetricShape>;
 
 export type MetricName = keyof typeof METRICS;

@@ -8,14 +8,19 @@ Deno.test(
   "health and readiness are public; a failed check is 503 unavailable with the check",
   withApi(async (api) => {
     const health = await api.call("GET", "/health");
-    assert.deepEqual(health.body, { status: "ok", version: "0.0.0", transport: "socket" });
+    assert.deepEqual(health.body, { status: "ok", version: "0.0.0", transport: "socket", notes: [] });
     const ready = await api.call("GET", "/ready");
     refused(ready, 503, "unavailable");
+    assert.equal(ready.body.error.message, "Cannot take work now: It stops.");
     assert.deepEqual(ready.body.error.details.checks, [{ name: "store", ok: true }, {
       name: "work",
       ok: false,
+      message: "It stops.",
     }]);
-  }, { ready: () => Promise.resolve([{ name: "store", ok: true }, { name: "work", ok: false }]) }),
+  }, {
+    ready: () =>
+      Promise.resolve([{ name: "store", ok: true }, { name: "work", ok: false, message: "It stops." }]),
+  }),
 );
 
 Deno.test(
@@ -35,6 +40,13 @@ Deno.test(
     const { text, headers } = await api.call("GET", "/metrics", { key: w.platform });
     assert.match(headers.get("content-type")!, /^text\/plain; version=0\.0\.4/);
     assert.match(text, /^dlq_items 1$/m);
+    assert.match(text, /^jobs_oldest_due_age_ms 0$/m);
+    const { writes } = api.services.jobs.write({ v: 1, kind: "fanout", events: [] }, api.now - 5_000);
+    await api.services.committer.commit({ checks: [], writes });
+    assert.match(
+      (await api.call("GET", "/metrics", { key: w.platform })).text,
+      /^jobs_oldest_due_age_ms 5000$/m,
+    );
     const line = text.split("\n").find((row) =>
       row.startsWith("http_requests_total") && row.includes("webhook_not_found")
     );

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { MAX_SERIES } from "../../lib/edge/instruments.ts";
 import { eventClass, makeMetrics, type MetricName, METRICS } from "../../lib/edge/metrics.ts";
-import { makeTelemetry } from "../../lib/edge/telemetry.ts";
 
 /** Sample lines of one metric. */
 function samples(text: string, name: string): string[] {
@@ -77,11 +76,4 @@ Deno.test("metrics: no label names a tenant, message, thread or identity", () =>
       "other",
     ],
   );
-});
-
-Deno.test("telemetry: a span gives back what its work gives, also an error", async () => {
-  const t = makeTelemetry({ level: "off", now: () => 0, write: () => assert.fail("off") });
-  assert.equal(await t.span("x", { event_id: "evt_1" }, () => Promise.resolve(7)), 7);
-  await assert.rejects(t.span("x", {}, () => Promise.reject(new TypeError("no"))), TypeError);
-  t.log.error("x");
 });
