@@ -146,7 +146,8 @@ export class Flow {
     }
     await this.#drained(graceMs);
     await this.recorder.idle();
-    await giveBack(this.#held, this.d);
+    // What cannot be given back now is free when its claim runs out.
+    await giveBack(this.#held, this.d).catch((error) => this.d.observer.failed("give_back", error));
   }
 
   /** Whether jobs are under way here, or due rows wait for room. */

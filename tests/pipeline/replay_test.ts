@@ -1,7 +1,7 @@
 /** Past events again (`replay_by_ids_and_window`, R1), payloads that are gone, and test deliveries. */
 import assert from "node:assert/strict";
 import { deleteEndpoint, updateEndpoint } from "../../actors/endpoints.ts";
-import { ApiError } from "../../lib/errors.ts";
+import type { ApiError } from "../../lib/errors.ts";
 import type { EventId, EventKey } from "../../lib/ids.ts";
 import { type EventRow, keys } from "../../lib/keys.ts";
 import { DAY_MS, HOUR_MS } from "../../lib/limits.ts";

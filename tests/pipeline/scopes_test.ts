@@ -1,7 +1,7 @@
 /** Which endpoints receive an event (S1, `filters`, `j15_partner_scope_filter`), by fan-out and by replay. */
 import assert from "node:assert/strict";
 import { updateEndpoint } from "../../actors/endpoints.ts";
-import { type Id, type IdentityId, type PartnerId, type TenantId } from "../../lib/ids.ts";
+import type { Id, IdentityId, PartnerId, TenantId } from "../../lib/ids.ts";
 import { type MatchEndpoint, type MatchEvent, mismatch } from "../../lib/match.ts";
 import type { EndpointRow } from "../../lib/keys.ts";
 import { world } from "../support/world.ts";

@@ -5,59 +5,17 @@
  */
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
-import { createEndpoint, type EndpointDeps } from "../../actors/endpoints.ts";
+import { createEndpoint } from "../../actors/endpoints.ts";
 import type { Appended, NewEvent } from "../../actors/owner.ts";
-import { makeSystem, type System } from "../../actors/system.ts";
-import { createPartner, createTenant, type PolicyPatch, type TenancyDeps } from "../../actors/tenancy.ts";
-import { makeGuardedHttp } from "../../lib/edge/http.ts";
-import type { Random } from "../../lib/edge/ports.ts";
-import { makeSealer } from "../../lib/edge/seal.ts";
-import { type Ids, makeIds, type PartnerId } from "../../lib/ids.ts";
+import { createPartner, createTenant, type PolicyPatch } from "../../actors/tenancy.ts";
+import type { PartnerId } from "../../lib/ids.ts";
 import type { EndpointRow, OwnerRef, Scope, TenantRow } from "../../lib/keys.ts";
-import { nextDelayMs } from "../../lib/schedule.ts";
-import type { UrlRules } from "../../lib/ssrf/url.ts";
 import { checkInvariants } from "./invariants.ts";
 import { ManualTime, seeded } from "./manual_time.ts";
+import { type Isolate, type IsolateOptions, makeIsolate } from "./isolate.ts";
 import { Network } from "./network.ts";
-import { watch, type WatchedKv } from "./watched_kv.ts";
 
-export interface IsolateOptions {
-  maxInFlight?: number;
-  maxPerEndpoint?: number;
-  jobShards?: number;
-  doorbell?: boolean;
-  hotHandOff?: boolean;
-  commitsInFlight?: number;
-  notifications?: boolean;
-}
-
-/** One isolate: the system with its own ids, committer, caches and timers. */
-export interface Isolate {
-  name: string;
-  system: System;
-  ids: Ids;
-  /** This isolate's own view of the shared store. */
-  kv: WatchedKv;
-  /** What its observer was told, newest last. */
-  failures: { what: string; error: unknown }[];
-  recorded: { kind: string; dead: boolean }[];
-  disabled: { endpoint: string; reason: string }[];
-  /** Ids of events that did not reach the Notifier. */
-  notHandedOff: string[];
-  tenancy: TenancyDeps;
-  endpoints: EndpointDeps;
-  crashed: boolean;
-  /** kill -9: its timers are gone and its store answers no more. */
-  crash(): void;
-}
-
-const HASH_KEY = new Uint8Array(32).fill(7);
-const RULES: UrlRules = {
-  apiHost: "api.pylota.example.com",
-  consoleHost: null,
-  platformDomain: null,
-  allowedTargets: new Set(),
-};
+export type { Isolate, IsolateOptions };
 
 export class World {
   readonly time = new ManualTime();
@@ -82,75 +40,9 @@ export class World {
 
   /** Builds an isolate over the shared store and starts it. */
   async isolate(options: IsolateOptions = {}): Promise<Isolate> {
-    const name = `isolate ${this.isolates.length + 1}`;
-    const { timers, drop } = this.time.group();
-    const kv = watch(this.store);
-    const ids = makeIds(this.now, this.unit);
-    const random: Random = {
-      bytes: (length) => Uint8Array.from({ length }, () => Math.floor(this.unit() * 256)),
-      unit: this.unit,
-    };
-    const sealer = makeSealer(new Uint8Array(32).fill(1), null, random);
-    const http = makeGuardedHttp({
-      rules: RULES,
-      resolver: this.net.resolver,
-      dialer: this.net.dialer(name, timers),
-      timers,
-      now: this.now,
-    });
-    const failures: Isolate["failures"] = [];
-    const recorded: Isolate["recorded"] = [];
-    const disabled: Isolate["disabled"] = [];
-    const notHandedOff: string[] = [];
-    const settings = {
-      commitsInFlight: 1,
-      jobShards: 4,
-      maxInFlight: 512,
-      maxPerEndpoint: 32,
-      doorbell: false,
-      hotHandOff: true,
-      ...options,
-    };
-    const system = makeSystem({
-      kv,
-      ports: { now: this.now, timers, random, ids },
-      http,
-      openSecret: (sealed, aad) => this.#during(kv, sealer.open(sealed, aad)),
-      hashKey: HASH_KEY,
-      userAgent: "PylotaMail/1.0 (+https://github.com/PILOTAAI/pylota-mail)",
-      nextDelayMs: (k, retryAfter) => nextDelayMs(k, this.unit(), retryAfter),
-      observer: {
-        fanned: () => {},
-        recorded: ({ kind }, dead) => void recorded.push({ kind, dead }),
-        disabled: (endpoint, reason) => void disabled.push({ endpoint, reason }),
-        handOffFailed: ({ id }) => void notHandedOff.push(id),
-        failed: (what, error) => void failures.push({ what, error }),
-      },
-      ...settings,
-    });
-    const shared = { kv, committer: system.committer, now: this.now, ids };
-    const isolate: Isolate = {
-      name,
-      system,
-      ids,
-      kv,
-      failures,
-      recorded,
-      disabled,
-      notHandedOff,
-      tenancy: { ...shared, jobs: system.jobs },
-      endpoints: { ...shared, random, sealer, guard: http },
-      crashed: false,
-      crash() {
-        isolate.crashed = true;
-        drop();
-        const dead = () => new Promise<never>(() => {});
-        kv.beforeCommit = dead;
-        kv.beforeRead = dead;
-      },
-    };
+    const isolate = makeIsolate(this, `isolate ${this.isolates.length + 1}`, options);
     this.isolates.push(isolate);
-    await system.start();
+    await isolate.system.start();
     await this.settle();
     return isolate;
   }
@@ -242,16 +134,6 @@ export class World {
     promise.catch(() => {});
     await this.settle();
     return await promise;
-  }
-
-  async #during<T>(kv: WatchedKv, promise: Promise<T>): Promise<T> {
-    const counter = kv as { busy: number };
-    counter.busy++;
-    try {
-      return await promise;
-    } finally {
-      counter.busy--;
-    }
   }
 }
 
