@@ -46,8 +46,8 @@ const OPEN = openRows.map(withPattern);
 const ROWS = consoleRows.map(withPattern);
 
 /** Puts the console under `/console` of an app whose context has `requestId` and `started`. */
-// deno-lint-ignore no-explicit-any
 export function mountConsole(
+  // deno-lint-ignore no-explicit-any
   app: Hono<any>,
   routes: readonly Route[],
   services: Services,

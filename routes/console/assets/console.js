@@ -1,3 +1,4 @@
+// deno-lint-ignore-file layers/effects -- it runs in the browser
 // What pages gain from a script: live parts, copying, local times. Everything works without it.
 "use strict";
 
