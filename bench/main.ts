@@ -4,9 +4,10 @@
  * bare signing loop. Prints JSON lines and a table; exits 1 when a target is missed, naming it.
  */
 import { parseArgs } from "node:util";
-import { answerOf, deno, startReceiver, stopAll } from "./children.ts";
+import { startReceiver, stopAll } from "./children.ts";
 import type { Found } from "./engine.ts";
 import { judge, MEASURES, type Round } from "./measures.ts";
+import { makeOurs } from "./ours.ts";
 import { recovery } from "./recovery.ts";
 import { report, say } from "./report.ts";
 
@@ -27,31 +28,7 @@ const only = flags.only?.split(",") ?? null;
 const wanted = (phase: string): boolean => only === null || only.includes(phase);
 
 const dir = Deno.makeTempDirSync({ prefix: "pylota-bench-" });
-let files = 0;
-const newFile = (): string => `${dir}/${++files}.db`;
 const seeded = `${dir}/seeded.db`;
-
-async function phase(
-  role: string,
-  options: { file?: string; seconds?: number; n?: number } = {},
-): Promise<Found> {
-  const { origin } = receiver;
-  const { file = newFile(), seconds = 0, n = sizes.n } = options;
-  const found = await answerOf<Found>(
-    deno("bench/engine.ts", [role, JSON.stringify({ file, origin, seconds, n })]),
-  );
-  if (file !== seeded) {
-    for (const suffix of ["", "-wal", "-shm"]) {
-      Deno.remove(file + suffix).catch(() => {});
-    }
-  }
-  return found;
-}
-
-async function bare(): Promise<number> {
-  const options = JSON.stringify({ origin: receiver.origin, n: sizes.n });
-  return (await answerOf<Found>(deno("bench/bare.ts", [options]))).perSecond!;
-}
 
 async function measureRound(index: number): Promise<Round> {
   const round: Round = { bare: [], phases: {} };
@@ -59,11 +36,11 @@ async function measureRound(index: number): Promise<Round> {
     round.phases[name] = found;
     say({ round: index, phase: name, ...found });
   };
-  const run = async (name: string, role = name, options: Parameters<typeof phase>[1] = {}) => {
-    if (wanted(name)) note(name, await phase(role, options));
+  const run = async (name: string, role = name, options: { seconds?: number; file?: string } = {}) => {
+    if (wanted(name)) note(name, await ours.phase(role, { n: sizes.n, ...options }));
   };
   const yardstick = async () => {
-    round.bare.push(await bare());
+    round.bare.push(await ours.bare(sizes.n));
     say({ round: index, phase: "bare", perSecond: round.bare.at(-1) });
   };
   await yardstick();
@@ -86,7 +63,7 @@ async function recoverRounds(): Promise<Found[]> {
   const found: Found[] = [];
   for (let i = 0; wanted("recovery") && i < rounds; i++) {
     const own = await startReceiver();
-    found.push(await recovery({ file: newFile(), origin: own.origin }));
+    found.push(await recovery({ file: ours.newFile(), origin: own.origin }));
     say({ round: i + 1, phase: "recovery", ...found.at(-1) });
   }
   return found;
@@ -94,16 +71,17 @@ async function recoverRounds(): Promise<Found[]> {
 
 const needsSeed = ["flood_beside", "append_beside", "memory"].some(wanted);
 const receiver = await startReceiver();
+const ours = makeOurs(dir, receiver.origin);
 let missed: string[];
 try {
-  const seeding = needsSeed ? phase("seed", { file: seeded, n: sizes.backlog }) : Promise.resolve({});
+  const seeding = needsSeed ? ours.phase("seed", { file: seeded, n: sizes.backlog }) : Promise.resolve({});
   const [store, recovered] = await Promise.all([seeding, recoverRounds()]);
   say({ phase: "seed", rows: sizes.backlog, ...store });
   const measured: Round[] = [];
   for (let i = 1; i <= rounds; i++) measured.push(await measureRound(i));
   recovered.forEach((found, i) => measured[i]!.phases.recovery = found);
   if (wanted("memory")) {
-    const found = await phase("memory", { file: seeded, seconds: sizes.memoryS });
+    const found = await ours.phase("memory", { n: 0, file: seeded, seconds: sizes.memoryS });
     say({ phase: "memory", ...found });
     measured[0]!.phases.memory = found;
   }

@@ -3,7 +3,7 @@
  * as possible of the machine. Prints its port. Same for us, for the bare loop and for the peers.
  *
  * `POST /hook/…` answers 204. `/hang/…` takes the request and never answers. `/hold/…` counts and never answers.
- * `GET /stats` → `Stats`. `POST /reset` forgets. One signature in 64 is checked with the real secret.
+ * `GET /stats` → `Stats`, `GET /stats?skip=N` with `first` after the first N. `POST /reset` forgets. One signature in 64 is checked with the real secret.
  */
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
@@ -29,16 +29,23 @@ export interface Stats {
 const NO_CONTENT = Buffer.from("HTTP/1.1 204 No Content\r\n\r\n");
 const SENT_AT = Buffer.from('"sent_at":');
 
-let seen: Set<string>, latencies: number[];
-let counts: Omit<Stats, "unique" | "latency">;
+let seen: Set<string>, latencies: number[], receipts: number[];
+let counts: Omit<Stats, "unique" | "latency" | "first" | "last">;
 
 function reset(): void {
   seen = new Set();
   latencies = [];
-  counts = { posts: 0, repeats: 0, checked: 0, bad: 0, hung: 0, first: 0, last: 0, firstRepeat: 0 };
+  receipts = [];
+  counts = { posts: 0, repeats: 0, checked: 0, bad: 0, hung: 0, firstRepeat: 0 };
 }
 
-const stats = (): Stats => ({ ...counts, unique: seen.size, latency: spread(latencies) });
+const stats = (skip: number): Stats => ({
+  ...counts,
+  unique: seen.size,
+  first: receipts[skip] ?? 0,
+  last: receipts.at(-1) ?? 0,
+  latency: spread(latencies),
+});
 
 /** A header of a request head; names are matched as they come from our clients, or in lower case. */
 function header(head: string, name: string): string {
@@ -60,8 +67,7 @@ function count(path: string, head: string, body: Buffer): void {
     return;
   }
   seen.add(name);
-  counts.first ||= at;
-  counts.last = at;
+  receipts.push(at);
   const mark = body.indexOf(SENT_AT);
   if (mark >= 0) latencies.push(at - parseFloat(body.toString("latin1", mark + SENT_AT.length, mark + 40)));
   if ((counts.posts & 63) !== 1) return;
@@ -72,9 +78,9 @@ function count(path: string, head: string, body: Buffer): void {
 }
 
 function answer(socket: net.Socket, path: string, head: string, body: Buffer): void {
-  if (path === "/stats" || path === "/reset") {
+  if (path.startsWith("/stats") || path === "/reset") {
     if (path === "/reset") reset();
-    const text = JSON.stringify(stats());
+    const text = JSON.stringify(stats(Number(path.split("skip=")[1] ?? 0)));
     socket.write(
       `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
     );
