@@ -42,10 +42,23 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
   let revision: string | null | undefined;
   let generation = 0;
   let freshUntil = -1;
+  /** The read under way, and the one that begins after it. */
+  let begun = Promise.resolve();
+  let waiting: Promise<void> | null = null;
   const lists = new Cache<string, Target[]>(now, ENDPOINT_CACHE_MS);
   const single = new Cache<EndpointId, Target | null>(now, ENDPOINT_CACHE_MS);
 
-  async function refresh() {
+  /** Callers share a read that begins after all of them asked, so that each sees every change made before it asked. */
+  function refresh(): Promise<void> {
+    return waiting ??= begun.then(() => {
+      waiting = null;
+      const read = readRevision();
+      begun = read.catch(() => {});
+      return read;
+    });
+  }
+
+  async function readRevision() {
     const asked = generation;
     const { versionstamp } = await kv.get(keys.endpointsRevision());
     if (asked === generation) freshUntil = now() + FRESH_MS;
