@@ -4,11 +4,15 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { BackupError } from "../lib/edge/backup.ts";
+import { ConfigError } from "../lib/edge/config.ts";
+import { LocalSecretsError } from "../lib/edge/local_secrets.ts";
+import { OpenKvError } from "../lib/edge/open_kv.ts";
 import { nearest } from "../lib/nearest.ts";
-import { refuseStart } from "../main.ts";
+import { SchemaTooNewError } from "../migrations/runner.ts";
 import { type Command, CommandLineError, readLine, Refused } from "./pmail/command.ts";
 import { backupCommands } from "./pmail/backup.ts";
 import { completionCommand } from "./pmail/completion.ts";
+import { doctorCommand } from "./pmail/doctor.ts";
 import { eventCommands } from "./pmail/events.ts";
 import { help, overview } from "./pmail/help.ts";
 import { keyCommands } from "./pmail/keys.ts";
@@ -23,6 +27,7 @@ const COMMANDS: readonly Command[] = [
   ...eventCommands,
   ...secretCommands,
   ...backupCommands,
+  doctorCommand,
   listenCommand,
   verifyCommand,
   completionCommand(() => COMMANDS),
@@ -60,6 +65,9 @@ function unknownCommand(args: readonly string[]): string {
   return `there is no command "${typed}"${near === null ? "" : `; the nearest is "${near}"`}`;
 }
 
+/** Refusals whose message says how to mend it. */
+const REFUSALS = [BackupError, ConfigError, LocalSecretsError, OpenKvError, SchemaTooNewError];
+
 /** Says what is wrong and how to mend it. Returns the exit code. */
 function refuse(error: unknown, command: Command | undefined, json: boolean): number {
   if (error instanceof CommandLineError) {
@@ -73,11 +81,12 @@ function refuse(error: unknown, command: Command | undefined, json: boolean): nu
     );
     return 1;
   }
-  if (error instanceof BackupError) {
-    console.error(json ? shown("not_copied", error.message, null) : `pmail: ${error.message}`);
+  if (REFUSALS.some((kind) => error instanceof kind)) {
+    const { name, message } = error as Error;
+    console.error(json ? shown(name, message, null) : `pmail: ${message}`);
     return 1;
   }
-  refuseStart(error);
+  throw error;
 }
 
 const shown = (code: string, message: string, fix: string | null): string =>

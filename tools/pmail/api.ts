@@ -16,28 +16,10 @@ export interface Api {
   list(path: string, query: Record<string, string | undefined>, limit: number): Promise<Json[]>;
 }
 
-/** @throws Refused when PM_API_KEY is missing or PM_URL is no URL. */
+/** Reads the settings with the first call, so that a wrong command line is told first. */
 export function openApi(): Api {
-  const base = Deno.env.get("PM_URL") || DEFAULT_URL;
-  const key = Deno.env.get("PM_API_KEY");
-  const origin = URL.parse(base);
-  if (origin === null || !/^https?:$/.test(origin.protocol)) {
-    throw new Refused(
-      "client_settings",
-      "Cannot call the service: PM_URL is not an http or https URL.",
-      "Correct it.",
-    );
-  }
-  if (!key) {
-    throw new Refused(
-      "client_settings",
-      "Cannot call the service: PM_API_KEY is not set.",
-      "Set it to a key; pmail keys create makes one.",
-    );
-  }
-  const prefix = origin.href.replace(/\/$/, "");
-
   async function send(method: string, path: string, body?: unknown): Promise<string> {
+    const { origin, prefix, key } = settings();
     const headers: Record<string, string> = { authorization: `Bearer ${key}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     let response: Response, text: string;
@@ -53,12 +35,12 @@ export function openApi(): Api {
     } catch (error) {
       throw new Refused(
         "unreachable",
-        `Cannot reach ${origin!.origin}: ${(error as Error).message}.`,
+        `Cannot reach ${origin}: ${(error as Error).message}.`,
         "Start the service, or set PM_URL to where it answers.",
       );
     }
     if (response.ok) return text;
-    throw refusal(response.status, text, origin!.origin);
+    throw refusal(response.status, text, origin);
   }
 
   const call = async (method: string, path: string, body?: unknown) => {
@@ -83,6 +65,26 @@ export function openApi(): Api {
       return rows;
     },
   };
+}
+
+/** @throws Refused when PM_API_KEY is missing or PM_URL is no URL. */
+function settings(): { origin: string; prefix: string; key: string } {
+  const url = URL.parse(Deno.env.get("PM_URL") || DEFAULT_URL), key = Deno.env.get("PM_API_KEY");
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new Refused(
+      "client_settings",
+      "Cannot call the service: PM_URL is not an http or https URL.",
+      `Correct it, or unset it for ${DEFAULT_URL}.`,
+    );
+  }
+  if (!key) {
+    throw new Refused(
+      "client_settings",
+      "Cannot call the service: PM_API_KEY is not set.",
+      "Set it to a key; pmail keys create makes one.",
+    );
+  }
+  return { origin: url.origin, prefix: url.href.replace(/\/$/, ""), key };
 }
 
 function refusal(status: number, text: string, origin: string): Refused {
