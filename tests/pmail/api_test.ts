@@ -59,7 +59,7 @@ Deno.test("pmail: endpoints, events, keys and dead letters over the API", async 
 
   await t.step("events tail prints new events as they come", async () => {
     await using tail = spawn("pmail", env, [
-      ...["events", "tail", "--tenant", tenant, "--since", "1h", "--count", "3", "--json"],
+      ...["events", "tail", "--tenant", tenant, "--type", TYPE, "--since", "1h", "--count", "3", "--json"],
     ]);
     await eventually("it has begun", () => tail.output.includes(event));
     const more = [await append("2"), await append("3")];
@@ -99,7 +99,7 @@ Deno.test("pmail: endpoints, events, keys and dead letters over the API", async 
       ...["--permissions", "events:read", "--name", "reader", "--expires-in-days", "3"],
     ]);
     const reader = { ...env, PM_API_KEY: made.secret };
-    assert.equal((await json(reader, ["events", "list", "--tenant", tenant])).data.length, 3);
+    assert.equal((await json(reader, ["events", "list", "--tenant", tenant, "--type", TYPE])).data.length, 3);
     const denied = await pmail(reader, "webhooks", "test", hook);
     assert.deepEqual([denied.code, /webhooks:manage/.test(denied.stderr)], [1, true], denied.stderr);
     const next = await json(env, ["keys", "rotate", made.id, "--overlap-hours", "0"]);
@@ -117,7 +117,9 @@ Deno.test("pmail: endpoints, events, keys and dead letters over the API", async 
   });
 
   await t.step("doctor beside it: well, and what is not is named with its mend", async () => {
+    const before = receiver.arrivals.length;
     const well = await json(env, ["doctor"]);
+    assert.equal(receiver.arrivals.length, before, "it posts nothing");
     assert.deepEqual([well.failed, well.findings.at(-1).check], [0, "endpoint"], JSON.stringify(well));
     assert.match(
       well.findings.find(({ check }: { check: string }) => check === "store").found,
