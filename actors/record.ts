@@ -98,7 +98,7 @@ export class Recorder {
       }
     } catch (error) {
       this.d.failed("record", error);
-      batch.undo();
+      batch.jobs.undo();
       this.#health.forget(batch.endpoints());
       if (batch.helds().length > 1 && (!asked || error instanceof CommitTooLargeError)) {
         // Nothing was written, and one of them is why: apart, its neighbours pass.
@@ -120,8 +120,8 @@ export class Recorder {
 
   #committed(batch: RecordBatch, versionstamp: string): void {
     this.#health.keep(versionstamp);
-    for (const due of batch.dues) this.d.noteDue(due);
-    for (const { from, to } of batch.moved) {
+    for (const due of batch.jobs.dues) this.d.noteDue(due);
+    for (const { from, to } of batch.jobs.moved) {
       to.versionstamp = versionstamp;
       this.d.adopt(to);
       for (const work of to.open) {
@@ -145,7 +145,7 @@ export class Recorder {
 
   /** A check failed: find out which claims are lost and which states were read too early, and build once more. */
   async #checkAgain(batch: RecordBatch, tries: number): Promise<void> {
-    batch.undo();
+    batch.jobs.undo();
     this.#health.forget(batch.endpoints());
     for (const held of await batch.lost(this.d.kv)) this.lose(held);
     if (tries > 8) throw new Error("others keep changing the same rows");

@@ -1,42 +1,19 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import type { EndpointId, Ids } from "../lib/ids.ts";
-import {
-  type AttemptRow,
-  type DeliverItem,
-  type DeliverJob,
-  type EndpointRow,
-  type HealthRow,
-  type Job,
-  keys,
-  type PairRow,
-} from "../lib/keys.ts";
-import {
-  FANOUT_BACKOFF_MAX_MS,
-  FANOUT_BACKOFF_MIN_MS,
-  HANDOVER_AFTER_MS,
-  JOB_RETRY_MS,
-  MAX_ATTEMPTS,
-  MAX_CHECKS_PER_COMMIT,
-  MAX_ITEMS_PER_JOB,
-  MAX_JOB_THROWS,
-  SECOND_MS,
-} from "../lib/limits.ts";
+import type { EndpointId } from "../lib/ids.ts";
+import { type AttemptRow, type EndpointRow, type HealthRow, keys, type PairRow } from "../lib/keys.ts";
+import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
-import { dueOf, type Jobs } from "../lib/edge/jobs.ts";
-import type { JobId } from "../lib/ids.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
-import { type Held, hold, type Settlement, type Work } from "./work.ts";
+import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
+import type { Held, Settlement, Work } from "./work.ts";
 
-export interface RecordDeps {
+export interface RecordDeps extends RecordJobsDeps {
   kv: Kv;
-  jobs: Jobs;
-  now(): number;
-  ids: Ids;
   hashKey: Uint8Array;
   /** When the attempt after the k-th failure of a run comes, ms from now; null after the last. */
   nextDelayMs(k: number, retryAfterMs?: number): number | null;
@@ -45,27 +22,35 @@ export interface RecordDeps {
 /** Far below the commit's limits, so that a flush shares its commit with appends. */
 const MAX_SETTLEMENTS = 250;
 const MAX_CHECKED = 70;
-/** Items whose due times lie this close become one job. */
-const SAME_DUE_MS = 100;
 /** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
 const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
 /** The state of a pair that nobody may have written. */
 const ABSENT: Work["pair"] = { row: null, versionstamp: null };
 
+/** A unit under construction. */
+interface Draft {
+  checks: Check[];
+  writes: Write[];
+  carry: StoredEvent[];
+  health: Map<EndpointId, HealthRow>;
+  book: HealthBook;
+}
+
 export class RecordBatch {
-  dues: number[] = [];
-  moved: { from: Held; to: Held }[] = [];
+  /** The job rows of the last build. */
+  jobs: RecordJobs;
   closed: Held[] = [];
   /** Endpoints the batch disables. */
   disabled: { endpoint: EndpointId; reason: "gone" | "failing" }[] = [];
   #taken: { held: Held; settlements: Settlement[]; handover: Work[]; close: boolean }[] = [];
   #results: { settlement: Settlement; dead: boolean }[] = [];
-  #undo: (() => void)[] = [];
   #count = 0;
   #checked = 0;
   #failing = new Set<EndpointId>();
 
-  constructor(readonly d: RecordDeps) {}
+  constructor(readonly d: RecordDeps) {
+    this.jobs = new RecordJobs(d);
+  }
 
   get full(): boolean {
     return this.#count >= MAX_SETTLEMENTS || this.#checked >= MAX_CHECKED;
@@ -146,29 +131,12 @@ export class RecordBatch {
 
   /** The unit for what was taken. May be called again after a check failed. */
   async build(book: HealthBook): Promise<Unit> {
-    this.dues = [],
-      this.moved = [],
-      this.closed = [],
-      this.disabled = [],
-      this.#results = [],
-      this.#undo = [];
-    const checks: Check[] = [], writes: Write[] = [], carry: StoredEvent[] = [];
-    const health = new Map<EndpointId, HealthRow>();
+    this.jobs = new RecordJobs(this.d);
+    this.closed = [], this.disabled = [], this.#results = [];
+    const b: Draft = { checks: [], writes: [], carry: [], health: new Map(), book };
     const pairs = new Set<string>();
-    const later = new Map<string, { due: number; items: DeliverItem[]; endpoint: EndpointId }>();
-    const postpone = (work: Work, item: DeliverItem, due: number) => {
-      const endpoint = work.target.row.id, name = `${endpoint} ${Math.floor(due / SAME_DUE_MS)}`;
-      let group = later.get(name);
-      if (group === undefined || group.items.length === MAX_ITEMS_PER_JOB) {
-        if (group !== undefined) this.#writeJob(deliverJob(endpoint, group.items), group.due, writes);
-        later.set(name, group = { due, items: [], endpoint });
-      }
-      group.items.push(item);
-      group.due = Math.max(group.due, due);
-    };
-
     for (const { held, settlements, handover, close } of this.#taken) {
-      checks.push({ key: held.key, versionstamp: held.versionstamp });
+      b.checks.push({ key: held.key, versionstamp: held.versionstamp });
       for (const settlement of settlements) {
         const { work } = settlement;
         if (recorded(settlement)) {
@@ -176,47 +144,39 @@ export class RecordBatch {
           const name = key.join(" ");
           if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
           pairs.add(name);
-          if (work.pair !== null) checks.push({ key, versionstamp: work.pair.versionstamp });
+          if (work.pair !== null) b.checks.push({ key, versionstamp: work.pair.versionstamp });
         }
         switch (settlement.kind) {
           case "succeeded":
           case "failed":
           case "dead":
-            await this.#attempted(settlement, { checks, writes, carry, health, book, postpone });
+            await this.#attempted(settlement, b);
             break;
-          case "parked": {
-            const job = deliverJob(work.target.row.id, [work.item]);
-            const key = keys.parked(work.target.partner!, this.d.ids.ulid() as JobId);
-            writes.push({ op: "set", key, value: job });
+          case "parked":
+            this.jobs.park(work);
             break;
-          }
           case "later":
-            postpone(work, work.item, settlement.due);
+            this.jobs.postpone(work.target.row.id, work.item, settlement.due);
             break;
-          case "threw": {
-            const throws = (held.job.throws ?? 0) + 1;
-            this.#again({ ...deliverJob(work.target.row.id, [work.item]), throws }, writes);
+          case "threw":
+            this.jobs.threw(work);
             break;
-          }
           case "nothing":
             break;
           default:
             unreachable(settlement);
         }
       }
-      this.#handOver(held, handover, writes);
-      if (close) this.#close(held, writes);
+      this.jobs.handOver(held, handover);
+      if (close) this.#close(held, b.writes);
     }
-    for (const { endpoint, items, due } of later.values()) {
-      this.#writeJob(deliverJob(endpoint, items), due, writes);
-    }
-    const rows = book.write(health);
-    return { checks: [...checks, ...rows.checks], writes: [...writes, ...rows.writes], carry };
-  }
-
-  /** Takes back the doorbells of a build that was not committed. */
-  undo(): void {
-    for (const undo of this.#undo) undo();
+    this.jobs.end();
+    const rows = book.write(b.health);
+    return {
+      checks: [...b.checks, ...rows.checks],
+      writes: [...b.writes, ...this.jobs.writes, ...rows.writes],
+      carry: b.carry,
+    };
   }
 
   /** After a failed check: reads again; drops what another run recorded; returns the jobs whose claim is lost. */
@@ -246,14 +206,7 @@ export class RecordBatch {
 
   async #attempted(
     settlement: Settlement & { kind: "succeeded" | "failed" | "dead" },
-    b: {
-      checks: Check[];
-      writes: Write[];
-      carry: StoredEvent[];
-      health: Map<EndpointId, HealthRow>;
-      book: HealthBook;
-      postpone(work: Work, item: DeliverItem, due: number): void;
-    },
+    b: Draft,
   ): Promise<void> {
     const { work, at } = settlement;
     const { item, target, event } = work;
@@ -293,7 +246,7 @@ export class RecordBatch {
       { op: "set", key: keys.pair(endpoint, item.event), value: pair },
     );
     this.#results.push({ settlement, dead: dead && settlement.kind === "failed" });
-    if (next !== null) b.postpone(work, { ...item, attempt: item.attempt + 1 }, next);
+    if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);
     if (settlement.kind === "dead") return;
     const health = observe(b.health.get(endpoint) ?? b.book.of(endpoint), settlement);
     b.health.set(endpoint, health);
@@ -302,12 +255,7 @@ export class RecordBatch {
   }
 
   /** Disables the endpoint in this commit, unless it is already, here or in the store. */
-  async #disable(
-    work: Work,
-    reason: "gone" | "failing",
-    trigger: AttemptRow,
-    b: { checks: Check[]; writes: Write[]; carry: StoredEvent[] },
-  ): Promise<void> {
+  async #disable(work: Work, reason: "gone" | "failing", trigger: AttemptRow, b: Draft): Promise<void> {
     const key = keys.endpoint(work.target.row.id);
     if (b.writes.some((write) => write.op === "set" && write.key[0] === key[0] && write.key[1] === key[1])) {
       return;
@@ -323,74 +271,14 @@ export class RecordBatch {
     this.disabled.push({ endpoint: value.id, reason });
   }
 
-  /** Open attempts get claimed Deliver rows of their own, so that a slow endpoint holds up no Fanout job. */
-  #handOver(held: Held, works: Work[], writes: Write[]): void {
-    const groups = new Map<EndpointId, Work[][]>();
-    for (const work of works) {
-      const lists = groups.get(work.target.row.id) ?? [[]];
-      if (lists.at(-1)!.length === MAX_ITEMS_PER_JOB) lists.push([]);
-      lists.at(-1)!.push(work);
-      groups.set(work.target.row.id, lists);
-    }
-    for (const [endpoint, lists] of groups) {
-      for (const list of lists) {
-        const job = this.d.jobs.writeClaimed(deliverJob(endpoint, list.map((work) => work.item)));
-        writes.push(...job.writes);
-        this.#undo.push(job.undo);
-        const claim = {
-          key: job.row.key,
-          versionstamp: "",
-          until: job.row.due,
-          job: job.row.job as DeliverJob,
-        };
-        const to: Held = { ...hold(claim, held.takenAt), opening: false, open: new Set(list) };
-        this.moved.push({ from: held, to });
-      }
-    }
-  }
-
   #close(held: Held, writes: Write[]): void {
     writes.push({ op: "delete", key: held.key });
     for (const event of held.platform) writes.push({ op: "delete", key: keys.platformPending(event) });
-    for (const job of held.again) this.#again(job, writes);
+    for (const job of held.again) this.jobs.again(job);
     this.closed.push(held);
   }
-
-  /** A job whose processing threw: back-off of 30 s, for a Fanout job doubling to 5 min; dead-lettered after 13 throws. */
-  #again(job: Job & { throws?: number }, writes: Write[]): void {
-    const throws = job.throws ?? 1;
-    if (throws >= MAX_JOB_THROWS) {
-      const id = this.d.ids.next("deadLetter");
-      const error = job.kind === "fanout" ? "fan_out_failed" : "deliver_failed";
-      writes.push({
-        op: "set",
-        key: keys.deadLetter(id),
-        value: { id, job, error, created_at: this.d.now() },
-      });
-    } else this.#writeJob(job, this.d.now() + backoffMs(job.kind, throws), writes);
-  }
-
-  #writeJob(job: Job, due: number, writes: Write[]): void {
-    const written = this.d.jobs.write(job, due);
-    writes.push(...written.writes);
-    this.#undo.push(written.undo);
-    this.dues.push(dueOf(written.row.key));
-  }
 }
-
-const deliverJob = (endpoint: EndpointId, items: DeliverItem[]): DeliverJob => ({
-  v: 1,
-  kind: "deliver",
-  endpoint,
-  items,
-});
 
 /** Whether the settlement writes an attempt row. */
 const recorded = ({ kind }: Settlement): boolean =>
   kind === "succeeded" || kind === "failed" || kind === "dead";
-
-export function backoffMs(kind: Job["kind"], throws: number): number {
-  return kind === "deliver"
-    ? JOB_RETRY_MS
-    : Math.min(FANOUT_BACKOFF_MIN_MS * 2 ** (throws - 1), FANOUT_BACKOFF_MAX_MS);
-}
