@@ -42,7 +42,6 @@ Deno.test("backup: a copy made beside a running service restores into a new file
     "the store that is there stays",
   );
 
-  await Deno.mkdir(`${place.folder}/new`);
   const env = { ...place.env, PM_KV_PATH: restored };
   const back = await json(env, ["restore", copy]);
   assert.deepEqual([back.file, back.schema_version >= 1], [restored, true]);

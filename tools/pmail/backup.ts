@@ -1,4 +1,5 @@
 /** `pmail backup` and `pmail restore`: a consistent copy of the store's file while services run, and a new store from one. */
+import { dirname } from "node:path";
 import { copyStore } from "../../lib/edge/backup.ts";
 import { loadConfig } from "../../lib/edge/config.ts";
 import { secretsPath } from "../../lib/edge/local_secrets.ts";
@@ -9,6 +10,7 @@ import { MIGRATIONS } from "../../migrations/list.ts";
 import { type Command, Refused } from "./command.ts";
 
 const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
 const SECRET_NAMES = ["PM_MASTER_KEY", "PM_MASTER_KEY_NEXT", "PM_KEY_PEPPER", "PM_HASH_KEY"];
 
 export const backupCommands: Command[] = [
@@ -58,6 +60,7 @@ export const backupCommands: Command[] = [
           "Name it.",
         );
       }
+      await Deno.mkdir(dirname(to), { recursive: true, mode: FOLDER_MODE });
       const secrets = await copySecrets(file, to);
       try {
         const copied = await copyStore(file, to, realRandom);
