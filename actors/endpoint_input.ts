@@ -3,10 +3,11 @@ import { type FieldError, invalidRequest } from "../lib/errors.ts";
 import { catalogue, unknownType } from "../lib/catalogue.ts";
 import { checkHeaders, type EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { IdentityId, TenantId } from "../lib/ids.ts";
-import { keys, type OwnerRef, type Scope, type TenantRow } from "../lib/keys.ts";
+import { keys, type OwnerRef, type Scope } from "../lib/keys.ts";
 import type { GuardedHttp } from "../lib/edge/http.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import { getAll } from "./event_store.ts";
+import { tenantOf } from "./tenancy.ts";
 
 export interface EndpointInput {
   url?: string | undefined;
@@ -77,15 +78,15 @@ async function checkIdentities(kv: Kv, scope: Scope, ids: readonly IdentityId[])
   for (const [i, { value: owner }] of owners.entries()) {
     const path = `identity_ids.${i}`;
     if (ids.indexOf(ids[i]!) !== i) errors.push({ path, message: "is listed twice" });
-    else if (owner === null || owner.kind !== "mailbox" || !await inScope(kv, scope, owner.tenant)) {
+    else if (!await inScope(kv, scope, owner?.tenant) || owner?.kind !== "mailbox") {
       errors.push({ path, message: "is not an identity this endpoint can see" });
     }
   }
   return errors;
 }
 
-async function inScope(kv: Kv, scope: Scope, tenant: TenantId): Promise<boolean> {
+async function inScope(kv: Kv, scope: Scope, tenant: TenantId | undefined): Promise<boolean> {
   if (scope.level === "platform") return true;
   if (scope.level === "tenant") return scope.tenant === tenant;
-  return (await kv.get<TenantRow>(keys.tenant(tenant))).value?.partner_id === scope.partner;
+  return (await tenantOf(kv, tenant))?.partner_id === scope.partner;
 }

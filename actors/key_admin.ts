@@ -23,6 +23,7 @@ import type { Kv, Write } from "../lib/edge/kv.ts";
 import type { Random } from "../lib/edge/ports.ts";
 import { auditWrites } from "./audit.ts";
 import { change } from "./change.ts";
+import { tenantOf } from "./tenancy.ts";
 
 export interface KeyDeps {
   kv: Kv;
@@ -137,11 +138,11 @@ export async function rotateKey(
 
 /** A key by its id, within reach. @throws ApiError 404 `key_not_found` */
 export async function readKey(kv: Kv, id: Id<"key">, by: KeyRow | null) {
+  // The same reads, whether it is there or not: see `tenantOf`.
   const { value: lookup } = await kv.get<string>(keys.apiKeyById(id));
-  if (lookup === null) throw notFound("key");
-  const { value: row, versionstamp } = await kv.get<KeyRow>(keys.apiKey(lookup));
-  if (row === null) throw notFound("key");
-  const tenant = row.tenant_id === null ? null : (await kv.get<TenantRow>(keys.tenant(row.tenant_id))).value;
+  const { value: row, versionstamp } = await kv.get<KeyRow>(keys.apiKey(lookup ?? ""));
+  const tenant = await tenantOf(kv, row?.tenant_id);
+  if (lookup === null || row === null) throw notFound("key");
   if (by !== null && !reachesKey(by, row, tenant)) throw notFound("key");
   return { row, lookup, versionstamp, tenant };
 }
@@ -211,8 +212,8 @@ async function subjectOf(kv: Kv, spec: KeySpec, by: KeyRow | null) {
     case "identity": {
       const id = wanted(spec.identity_id ?? by?.identity_id, "identity_id");
       const { value: owner } = await kv.get<OwnerRef>(keys.ownerOf(id));
+      const tenant = await tenantOf(kv, owner?.tenant);
       if (owner === null || owner.kind !== "mailbox") throw notFound("identity");
-      const { value: tenant } = await kv.get<TenantRow>(keys.tenant(owner.tenant));
       if (tenant === null || by !== null && !reachesTenant(by, tenant)) throw notFound("identity");
       if (by?.level === "identity" && by.identity_id !== id) throw notFound("identity");
       return { ...none, tenant_id: tenant.id, identity_id: id, tenant };

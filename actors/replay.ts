@@ -8,6 +8,7 @@ import {
   type AttemptStatus,
   type DeliverItem,
   type DeliverJob,
+  type EventRow,
   keys,
   type PairRow,
   type Scope,
@@ -21,7 +22,7 @@ import {
   REPLAY_WINDOW_MS,
   SECOND_MS,
 } from "../lib/limits.ts";
-import { filtered } from "../lib/match.ts";
+import { filtered, inScope } from "../lib/match.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
@@ -39,9 +40,12 @@ export interface ReplayDeps {
   poke(): void;
 }
 
-/** By ids, or by a window of `occurred_at` (half-open, Unix ms) with an optional state. */
+/**
+ * By ids, or by a window of `occurred_at` (half-open, Unix ms) with an optional state. `key`: the one event of that id meant, as an id
+ * that a producer gave may name one of each of its owners.
+ */
 export type Selection =
-  | { event_ids: EventId[] }
+  | { event_ids: EventId[]; key?: EventKey }
   | { since: number; until: number; status?: AttemptStatus };
 
 /** Rows read for one request before it is asked to be narrower. */
@@ -95,7 +99,7 @@ async function select(
   const target = await d.directory.endpoint(endpoint);
   if (target === null || target.row.deleted_at !== null) throw notFound("webhook");
   const wanted = "event_ids" in selection
-    ? await keysOfIds(d.kv, selection.event_ids)
+    ? selection.key === undefined ? await keysOfIds(d.kv, selection.event_ids) : [selection.key]
     : await keysInWindow(target, selection, d);
   const events = await receivable(target, wanted, d);
   const queued = await withStatus(target, events, "status" in selection ? selection.status : undefined, d);
@@ -142,7 +146,8 @@ async function keysInWindow(
 async function receivable(target: Target, wanted: EventKey[], d: ReplayDeps): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   for (let i = 0; i < wanted.length; i += 500) {
-    for (const event of (await loadEvents(d.kv, wanted.slice(i, i + 500))).values()) {
+    const seen = (row: EventRow) => inScope({ ...row, about: null }, target.row);
+    for (const event of (await loadEvents(d.kv, wanted.slice(i, i + 500), seen)).values()) {
       if (event.body === null || filtered(event, target.row) !== null) continue;
       if (event.at >= d.now() - await d.windowOf(event)) events.push({ ...event, body: null });
     }

@@ -4,7 +4,7 @@
  */
 import { ApiError, notFound } from "../lib/errors.ts";
 import type { Ids, PartnerId, TenantId } from "../lib/ids.ts";
-import { keys, type PartnerRow, type Policy, type TenantRow } from "../lib/keys.ts";
+import { keys, type PartnerRow, type Policy, type Scope, type TenantRow } from "../lib/keys.ts";
 import { EVENTS_DAYS_DEFAULT, TEXT_BYTES_DEFAULT } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
@@ -31,6 +31,17 @@ export const DEFAULT_POLICY: Policy = {
   webhook_text_bytes: TEXT_BYTES_DEFAULT,
   retention: { events_days: EVENTS_DAYS_DEFAULT },
 };
+
+/** No tenant has it. */
+const NOBODY = `ten_${"0".repeat(26)}` as TenantId;
+
+/**
+ * The tenant something belongs to. What has none, or is not there, costs the same read: how long a 404 takes tells nobody whether the
+ * thing is another's or does not exist (reference §2).
+ */
+export async function tenantOf(kv: Kv, id: TenantId | null | undefined): Promise<TenantRow | null> {
+  return (await kv.get<TenantRow>(keys.tenant(id ?? NOBODY))).value;
+}
 
 export async function createPartner(d: TenancyDeps, name: string, by: Actor): Promise<PartnerRow> {
   const now = d.now();
@@ -93,15 +104,20 @@ export async function updatePartner(
   });
 }
 
-/** @param partner the calling partner key's, or null. @throws ApiError 409 `already_exists` when the slug is taken. */
+/**
+ * @param partner the calling partner key's, or null.
+ * @throws ApiError 409 `already_exists` when one of the partner's own tenants (or of those of none) has the slug.
+ */
 export async function createTenant(
   d: TenancyDeps,
   input: { slug: string; name: string; policy?: PolicyPatch | undefined; partner: PartnerId | null },
   by: Actor,
 ): Promise<TenantRow> {
   const id = d.ids.next("tenant");
-  return await change(d.committer, input.slug, async () => {
-    const slugKey = keys.tenantSlug(input.slug);
+  const { partner } = input;
+  const scope: Scope = partner === null ? { level: "platform" } : { level: "partner", partner };
+  const slugKey = keys.tenantSlug(scope, input.slug);
+  return await change(d.committer, slugKey.join(" "), async () => {
     const taken = await d.kv.get(slugKey);
     if (taken.value !== null) throw slugTaken();
     const now = d.now();

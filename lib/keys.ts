@@ -487,7 +487,8 @@ export const keys = {
   partners: () => ["partner"],
   tenant: (tenant: TenantId) => ["tenant", tenant],
   tenants: () => ["tenant"],
-  tenantSlug: (slug: string) => ["tenant_slug", slug],
+  /** A slug is free or taken among its partner's tenants (or those of none): to ask for one tells nothing of another partner's. */
+  tenantSlug: (scope: Scope, slug: string) => ["tenant_slug", scopeName(scope), slug],
   tenantOfPartner: (partner: PartnerId, tenant: TenantId) => ["tenant_of", partner, tenant],
   tenantsOfPartner: (partner: PartnerId) => ["tenant_of", partner],
   /** Where an owner with an id of its own lives: identities, domains, jobs. */

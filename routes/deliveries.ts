@@ -133,7 +133,13 @@ export const deliveryRoutes: Route[] = [
       const { value } = await services.kv.get<AttemptRow>(keys.attempt(webhook_id, delivery_id));
       if (value === null) throw notFound("delivery");
       const extra = await audit(services, "webhook.redelivered", endpoint, key);
-      return { body: await services.deliveries.replay(webhook_id, { event_ids: [value.event_id] }, extra) };
+      return {
+        body: await services.deliveries.replay(
+          webhook_id,
+          { event_ids: [value.event_id], key: value.event },
+          extra,
+        ),
+      };
     },
   }),
   route({

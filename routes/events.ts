@@ -51,9 +51,8 @@ const showEvent = (key: EventKey, row: EventRow) => ({
 
 /** A deterministic id may name an event of several owners: the first within reach. */
 async function findEvent(kv: Kv, id: EventId, key: KeyRow): Promise<StoredEvent> {
-  for (const event of (await loadEvents(kv, await keysOfIds(kv, [id]))).values()) {
-    if (event.id === id && event.body !== null && reachesEvent(key, event)) return event;
-  }
+  const reached = await loadEvents(kv, await keysOfIds(kv, [id]), (row) => reachesEvent(key, row));
+  for (const event of reached.values()) if (event.id === id && event.body !== null) return event;
   throw notFound("event");
 }
 

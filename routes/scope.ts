@@ -4,6 +4,7 @@
  */
 import { ApiError, notFound, type NotFoundThing } from "../lib/errors.ts";
 import type { EndpointId, PartnerId, TenantId } from "../lib/ids.ts";
+import { tenantOf } from "../actors/tenancy.ts";
 import {
   type EndpointRow,
   type KeyRow,
@@ -80,19 +81,16 @@ export async function partnerInReach(kv: Kv, id: PartnerId, key: KeyRow): Promis
 
 async function endpointInReach(kv: Kv, id: EndpointId, key: KeyRow): Promise<EndpointRow> {
   const { value } = await kv.get<EndpointRow>(keys.endpoint(id));
-  if (value === null) throw notFound("webhook");
-  const tenant = value.tenant_id === null
-    ? null
-    : (await kv.get<TenantRow>(keys.tenant(value.tenant_id))).value;
-  if (!reachesEndpoint(key, value, tenant)) throw notFound("webhook");
+  const tenant = await tenantOf(kv, value?.tenant_id);
+  if (value === null || !reachesEndpoint(key, value, tenant)) throw notFound("webhook");
   return value;
 }
 
 async function resolveOwner(kv: Kv, thing: OwnedThing, id: string, key: KeyRow): Promise<Found> {
   const missing: NotFoundThing = thing;
   const { value: owner } = await kv.get<OwnerRef>(keys.ownerOf(id));
+  const tenant = await tenantOf(kv, owner?.tenant);
   if (owner === null || owner.kind !== KIND[thing]) throw notFound(missing);
-  const { value: tenant } = await kv.get<TenantRow>(keys.tenant(owner.tenant));
   if (tenant === null || !reachesTenant(key, tenant)) throw notFound(missing);
   if (key.level === "identity" && key.identity_id !== owner.id) throw notFound(missing);
   return { context: { tenant, owner }, tenant: tenant.id };

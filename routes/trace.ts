@@ -82,9 +82,8 @@ const showTrace = ({ endpoint, rule, state, attempts, next, replayableUntil }: E
 
 /** As `GET /v1/events/{event_id}` finds it, but with its payload erased, too. */
 async function findEvent(kv: Kv, id: EventId, key: KeyRow): Promise<StoredEvent> {
-  for (const event of (await loadEvents(kv, await keysOfIds(kv, [id]))).values()) {
-    if (event.id === id && reachesEvent(key, event)) return event;
-  }
+  const reached = await loadEvents(kv, await keysOfIds(kv, [id]), (row) => reachesEvent(key, row));
+  for (const event of reached.values()) if (event.id === id) return event;
   throw notFound("event");
 }
 

@@ -9,6 +9,7 @@ import { makeSystem } from "../../actors/system.ts";
 import { makeGuardedHttp } from "../../lib/edge/http.ts";
 import type { Addresses, DialRequest, Random, Timers } from "../../lib/edge/ports.ts";
 import { realTimers } from "../../lib/edge/ports.ts";
+import type { Kv } from "../../lib/edge/kv.ts";
 import { makeSealer } from "../../lib/edge/seal.ts";
 import { makeTelemetry } from "../../lib/edge/telemetry.ts";
 import { type Id, type IdentityId, makeIds, type TenantId } from "../../lib/ids.ts";
@@ -75,6 +76,8 @@ export interface ApiOptions {
   timers?: Timers;
   metricsOpen?: boolean;
   ready?: Services["ready"];
+  /** What the API is given instead of the store: the same with an ear on it. `api.kv` is the store itself. */
+  wrap?: (kv: Deno.Kv) => Kv;
 }
 
 /** Runs a test body over a fresh API and closes it. */
@@ -91,10 +94,11 @@ export function withApi(body: (api: Api) => Promise<void>, options: ApiOptions =
   };
 }
 
-function makeApi(kv: Deno.Kv, options: ApiOptions): Api {
+function makeApi(store: Deno.Kv, options: ApiOptions): Api {
+  const kv = options.wrap?.(store) ?? store;
   const random = seeded(7);
   const lines: string[] = [], dialled: DialRequest[] = [], dns = new Map<string, Addresses>();
-  const api = { now: START, kv, lines, dialled, dns } as unknown as Api;
+  const api = { now: START, kv: store, lines, dialled, dns } as unknown as Api;
   const now = () => api.now, ids = makeIds(now, random.unit), timers = options.timers ?? realTimers;
   const { log, metrics } = makeTelemetry({ level: "debug", now, write: (line) => void lines.push(line) });
   const http = makeGuardedHttp({
@@ -205,7 +209,7 @@ function makeApi(kv: Deno.Kv, options: ApiOptions): Api {
     },
     async identity(tenant: TenantId): Promise<IdentityId> {
       const id = ids.next("identity");
-      await kv.set(keys.ownerOf(id), { kind: "mailbox", tenant, id });
+      await store.set(keys.ownerOf(id), { kind: "mailbox", tenant, id });
       return id;
     },
   });
