@@ -106,7 +106,6 @@ export const VARIABLES = z.strictObject({
   PM_RETRY_SCALE: scale.optional(),
   PM_DOORBELL: oneOf("auto", "off").optional(),
   PM_HOT_HANDOFF: oneOf("auto", "off").optional(),
-  PM_HOT_HANDOFF: oneOf("auto", "off").optional(),
   PM_LOG: oneOf("debug", "info", "warn", "error", "off").optional(),
   // The commands' own (`tools/pmail`): known here, so that one environment serves both; the service does not read them.
   PM_URL: z.string().optional(),
