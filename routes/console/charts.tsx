@@ -3,7 +3,7 @@ import { type Hour, totalOf } from "../../actors/stats.ts";
 import { HOUR_MS } from "../../lib/limits.ts";
 import { clock, count, plural } from "./format.ts";
 
-const WIDTH = 960, HEIGHT = 200, LEFT = 44, TOP = 10, BOTTOM = 24;
+const WIDTH = 960, HEIGHT = 200, LEFT = 56, TOP = 12, BOTTOM = 30;
 
 /** Columns of delivered and failed attempts, one an hour. */
 export function HourChart({ id, hours }: { id: string; hours: readonly Hour[] }) {

@@ -28,7 +28,10 @@ export function span(ms: number): string {
 export function relative(ms: number, now: number): string {
   const away = ms - now;
   if (Math.abs(away) < SECOND_MS) return "just now";
-  return away < 0 ? `${span(-away)} ago` : `in ${span(away)}`;
+  const far = Math.abs(away) < MINUTE_MS
+    ? `${Math.round(Math.abs(away) / SECOND_MS)} s`
+    : span(Math.abs(away));
+  return away < 0 ? `${far} ago` : `in ${far}`;
 }
 
 /** A share as people say it: never "100 %" when something failed. */

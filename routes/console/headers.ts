@@ -15,8 +15,8 @@ export const CONSOLE_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "permissions-policy": "camera=(), geolocation=(), microphone=()",
-  // A portal link's token is in its address.
-  "referrer-policy": "no-referrer",
+  // A portal link's token is in its address. "no-referrer" would make the Origin of our own forms "null".
+  "referrer-policy": "same-origin",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "cache-control": "no-store",

@@ -88,7 +88,7 @@ export function Frame(p: FrameProps) {
   );
 }
 
-const LEVELS = { platform: "Platform", partner: "Partner", tenant: "Tenant" } as const;
+const LEVELS = { platform: "Whole service", partner: "Partner", tenant: "Tenant" } as const;
 
 function PlaceLink({ place, visitor }: { place: Place; visitor: Visitor }) {
   const level = LEVELS[place.scope.level];

@@ -72,14 +72,21 @@ export function HealthPill({ row, health }: { row: EndpointRow; health: HealthRo
   return <Pill tone={tone}>{word}</Pill>;
 }
 
-export function deliveryState(d: Pick<Delivery, "status" | "next_attempt_at">): { tone: Tone; word: string } {
+/** A failure is being retried as long as its next attempt is to come. */
+export function deliveryState(
+  d: Pick<Delivery, "status" | "next_attempt_at">,
+  now: number,
+): { tone: Tone; word: string } {
   if (d.status === "succeeded") return { tone: "ok", word: "Delivered" };
   if (d.status === "dead") return { tone: "bad", word: "Dead" };
-  return { tone: "warn", word: d.next_attempt_at === null ? "Failed" : "Failed, retrying" };
+  const next = d.next_attempt_at === null ? 0 : Date.parse(d.next_attempt_at);
+  return { tone: "warn", word: next > now ? "Failed, retrying" : "Failed" };
 }
 
-export function DeliveryPill({ delivery }: { delivery: Pick<Delivery, "status" | "next_attempt_at"> }) {
-  const { tone, word } = deliveryState(delivery);
+export function DeliveryPill(
+  { delivery, now }: { delivery: Pick<Delivery, "status" | "next_attempt_at">; now: number },
+) {
+  const { tone, word } = deliveryState(delivery, now);
   return <Pill tone={tone}>{word}</Pill>;
 }
 

@@ -55,7 +55,7 @@ export function Card(
     <section class="card" aria-label={title} {...(id === undefined ? {} : { id })}>
       <header>
         <h2>{title}</h2>
-        {hint === undefined ? null : <p>{hint}</p>}
+        {hint === undefined ? null : <div>{hint}</div>}
       </header>
       <div class={flush ? "body flush" : "body"}>{children}</div>
       {footer ? <footer>{footer}</footer> : null}
@@ -244,13 +244,13 @@ export function LiveBar({ id, refresh }: { id: string; refresh: string }) {
   );
 }
 
-/** Links to the next page and back to the first. */
-export function Pager({ url, next }: { url: URL; next: string | null }) {
+/** Links to the next page and back to the first; null when everything is on this one. */
+export function pager(url: URL, next: string | null): Html {
+  const paged = url.searchParams.has("cursor");
+  if (!paged && next === null) return null;
   const first = new URL(url), further = new URL(url);
   first.searchParams.delete("cursor");
   if (next !== null) further.searchParams.set("cursor", next);
-  const paged = url.searchParams.has("cursor");
-  if (!paged && next === null) return null;
   return (
     <nav class="actions" aria-label="Pages">
       {paged ? <a class="button small-button" href={first.pathname + first.search}>First page</a> : null}

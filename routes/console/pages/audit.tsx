@@ -3,7 +3,7 @@ import { fromInputTime } from "../format.ts";
 import { placeOf } from "../reach.ts";
 import type { AuditEntry, List } from "../shapes.ts";
 import { type ConsoleContext, type Html, page, type PageView } from "../table.ts";
-import { Card, Empty, Head, Pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, pager, Refused, Table, Th, Time } from "../ui.tsx";
 import { refusedFields } from "./deliveries.tsx";
 
 export async function auditPage(c: ConsoleContext): Promise<PageView> {
@@ -33,7 +33,7 @@ export async function auditPage(c: ConsoleContext): Promise<PageView> {
         lead={`Who changed what in ${place.name}, written in the same commit as the change.`}
       />
       <div class="stack">
-        <Card title="Changes" flush footer={<Pager url={c.url} next={list.next_cursor} />}>
+        <Card title="Changes" flush footer={pager(c.url, list.next_cursor)}>
           <div class="body">
             <form class="filters" method="get" role="search" aria-label="Changes">
               <div class="field">
@@ -59,7 +59,7 @@ export async function auditPage(c: ConsoleContext): Promise<PageView> {
           </div>
           {errors.length > 0
             ? (
-              <div class="body">
+              <div class="inset">
                 <Refused title="This filter cannot be used" errors={errors} />
               </div>
             )

@@ -2,7 +2,7 @@
 import { count } from "../format.ts";
 import type { DeadLetterShown, List } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
-import { Card, Empty, Head, Note, Pager, PostForm, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, Note, pager, PostForm, Table, Th, Time } from "../ui.tsx";
 import { newOnce } from "./endpoint.tsx";
 
 export async function deadLetters(c: ConsoleContext): Promise<PageView> {
@@ -20,7 +20,7 @@ export async function deadLetters(c: ConsoleContext): Promise<PageView> {
         {c.query.has("done")
           ? <Note tone="ok" title="Back in line. It is worked on at once, with a clean count." />
           : null}
-        <Card title="Waiting for an operator" flush footer={<Pager url={c.url} next={list.next_cursor} />}>
+        <Card title="Waiting for an operator" flush footer={pager(c.url, list.next_cursor)}>
           {list.data.length === 0
             ? (
               <Empty title="No dead letters">

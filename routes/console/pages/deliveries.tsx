@@ -5,7 +5,7 @@ import { fromInputTime, span } from "../format.ts";
 import type { Delivery, List } from "../shapes.ts";
 import { attemptText, DeliveryPill, outcomeText } from "../status.tsx";
 import type { ConsoleContext } from "../table.ts";
-import { Card, Empty, LiveBar, Pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, LiveBar, pager, Refused, Table, Th, Time } from "../ui.tsx";
 
 const STATUSES = { "": "Any", succeeded: "Delivered", failed: "Failed", dead: "Dead" } as const;
 const FILTERS = ["status", "event_type", "event_id", "after", "before"] as const;
@@ -39,9 +39,9 @@ export async function DeliveriesCard({ c, row }: { c: ConsoleContext; row: Endpo
         ? <LiveBar id="deliveries" refresh={c.url.pathname + c.url.search} />
         : undefined}
       flush
-      footer={<Pager url={c.url} next={list.next_cursor} />}
+      footer={pager(c.url, list.next_cursor)}
     >
-      <div class="body">
+      <div class="inset">
         <form class="filters" method="get" role="search" aria-label="Deliveries">
           <div class="field">
             <label for="status">Outcome</label>
@@ -53,11 +53,11 @@ export async function DeliveriesCard({ c, row }: { c: ConsoleContext; row: Endpo
           </div>
           <div class="field">
             <label for="event_type">Event type</label>
-            <input id="event_type" name="event_type" value={given("event_type")} size={18} />
+            <input id="event_type" name="event_type" value={given("event_type")} size={15} />
           </div>
           <div class="field">
             <label for="event_id">Event id</label>
-            <input id="event_id" name="event_id" value={given("event_id")} size={18} placeholder="evt_…" />
+            <input id="event_id" name="event_id" value={given("event_id")} size={15} placeholder="evt_…" />
           </div>
           <div class="field">
             <label for="after">From (UTC)</label>
@@ -73,7 +73,7 @@ export async function DeliveriesCard({ c, row }: { c: ConsoleContext; row: Endpo
       </div>
       {errors.length > 0
         ? (
-          <div class="body">
+          <div class="inset">
             <Refused title="This filter cannot be used" errors={errors} />
           </div>
         )
@@ -138,7 +138,7 @@ export function DeliveryRows(
             </a>
           </td>
           <td>
-            <DeliveryPill delivery={d} />
+            <DeliveryPill delivery={d} now={now} />
           </td>
           <td>
             <span class="mono">{d.event_type}</span>
@@ -150,7 +150,7 @@ export function DeliveryRows(
           </td>
           <td class="num nowrap">{span(d.duration_ms)}</td>
           <td class="nowrap">
-            {d.next_attempt_at === null
+            {d.next_attempt_at === null || Date.parse(d.next_attempt_at) < now
               ? <span class="muted">–</span>
               : <Time at={Date.parse(d.next_attempt_at)} now={now} />}
           </td>

@@ -64,7 +64,7 @@ export async function deliveryPage(c: ConsoleContext): Promise<PageView> {
             <dl class="facts">
               <dt>Outcome</dt>
               <dd>
-                <DeliveryPill delivery={shown} />
+                <DeliveryPill delivery={shown} now={c.now} />
               </dd>
               <dt>Answer</dt>
               <dd>
@@ -84,7 +84,7 @@ export async function deliveryPage(c: ConsoleContext): Promise<PageView> {
               </dd>
               <dt>Next attempt</dt>
               <dd>
-                {attempt.next_attempt_at === null
+                {attempt.next_attempt_at === null || attempt.next_attempt_at < c.now
                   ? "None"
                   : <Time full at={attempt.next_attempt_at} now={c.now} />}
               </dd>
@@ -140,7 +140,7 @@ function Timeline(
   return (
     <ol class="line">
       {attempts.map((row) => {
-        const { tone, word } = deliveryState(shownOf(row));
+        const { tone, word } = deliveryState(shownOf(row), now);
         return (
           <Step tone={tone} here={row.id === here}>
             <div class="row">

@@ -67,13 +67,11 @@ export async function endpointPage(c: ConsoleContext): Promise<PageView> {
             sub={`p50 ${shown(quantile(total.took, 0.5))}`}
           />
         </dl>
-        <div class="two">
-          <Card title="Attempts by hour" hint={coverage()}>
-            <HourChart id="hours" hours={hours} />
-            <HourTable hours={hours} />
-          </Card>
-          <Settings endpoint={endpoint} place={place} now={c.now} />
-        </div>
+        <Card title="Attempts by hour" hint={coverage()}>
+          <HourChart id="hours" hours={hours} />
+          <HourTable hours={hours} />
+        </Card>
+        <Settings endpoint={endpoint} place={place} now={c.now} />
         {deliveries}
         {manage ? <Secrets c={c} base={base} endpoint={endpoint} /> : null}
         {manage ? <Removal c={c} base={base} /> : null}
@@ -109,7 +107,7 @@ function Settings(
   const overlap = row.prev_secret_expires_at !== null && row.prev_secret_expires_at > now;
   return (
     <Card title="Settings">
-      <dl class="facts">
+      <dl class="facts wide">
         <dt>State</dt>
         <dd>
           <HealthPill row={row} health={health} />

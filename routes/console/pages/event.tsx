@@ -188,14 +188,17 @@ function TraceRow(
       <td>
         <Pill tone={tone}>{word}</Pill>
       </td>
-      <td>
+      <td class="text">
         {one.rule !== null
           ? RULES[one.rule]
           : STATE_TEXT[one.state] ?? (last === undefined ? "" : outcomeText(last))}
         {one.next === null ? null : (
           <span class="sub">
-            Attempt {one.next.attempt}{" "}
-            {one.next.at === null ? "at any moment" : <Time at={Date.parse(one.next.at)} now={now} />}
+            Attempt {one.next.attempt} {one.next.at === null ? "comes at any moment" : (
+              <>
+                is due <Time at={Date.parse(one.next.at)} now={now} />
+              </>
+            )}
             {one.next.error === null ? "" : `, which ends dead with ${one.next.error} as things stand`}
           </span>
         )}

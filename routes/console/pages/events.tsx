@@ -4,7 +4,7 @@ import { fromInputTime } from "../format.ts";
 import { placeOf } from "../reach.ts";
 import type { EventIndex, List } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView } from "../table.ts";
-import { Card, Empty, Head, LiveBar, Pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, LiveBar, pager, Refused, Table, Th, Time } from "../ui.tsx";
 import { refusedFields } from "./deliveries.tsx";
 import { notFound } from "../../../lib/errors.ts";
 
@@ -45,13 +45,13 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
           title="Events"
           hint={first ? <LiveBar id="events" refresh={c.url.pathname + c.url.search} /> : undefined}
           flush
-          footer={<Pager url={c.url} next={list.next_cursor} />}
+          footer={pager(c.url, list.next_cursor)}
         >
           <div class="body">
             <form class="filters" method="get" role="search" aria-label="Events">
               <div class="field">
                 <label for="type">Type</label>
-                <input id="type" name="type" value={given("type")} size={18} maxlength={128} />
+                <input id="type" name="type" value={given("type")} size={15} maxlength={128} />
               </div>
               <div class="field">
                 <label for="owner_id">Owner</label>
@@ -59,7 +59,7 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
                   id="owner_id"
                   name="owner_id"
                   value={given("owner_id")}
-                  size={18}
+                  size={15}
                   maxlength={MAX_OWNER_KEY_BYTES}
                 />
               </div>
@@ -69,7 +69,7 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
                   id="identity_id"
                   name="identity_id"
                   value={given("identity_id")}
-                  size={18}
+                  size={15}
                   placeholder="idn_…"
                 />
               </div>
@@ -87,7 +87,7 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
           </div>
           {errors.length > 0
             ? (
-              <div class="body">
+              <div class="inset">
                 <Refused title="This filter cannot be used" errors={errors} />
               </div>
             )

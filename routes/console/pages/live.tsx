@@ -140,7 +140,7 @@ function AttemptRows({ attempts, now }: { attempts: Tailed[]; now: number }) {
               </a>
             </td>
             <td>
-              <DeliveryPill delivery={{ status: attempt.status, next_attempt_at: next }} />
+              <DeliveryPill delivery={{ status: attempt.status, next_attempt_at: next }} now={now} />
             </td>
             <td class="mono">{attempt.event_type}</td>
             <td class="wrap">

@@ -40,6 +40,7 @@ export async function overview(c: ConsoleContext): Promise<PageView> {
   const own = wide
     ? place.scope.level === "platform" ? "The platform's own endpoints" : "The partner's own endpoints"
     : "Endpoints";
+  const needs = <Troubled troubled={troubled} complete={complete} looked={found.length} place={place} />;
   return page(
     "Overview",
     <>
@@ -48,11 +49,12 @@ export async function overview(c: ConsoleContext): Promise<PageView> {
       </Head>
       <div class="stack" id="overview" data-live="10000">
         <Figures hours={hours} />
+        {troubled.length > 0 ? needs : null}
         <Card title="Attempts by hour" hint={coverage()}>
           <HourChart id="hours" hours={hours} />
           <HourTable hours={hours} />
         </Card>
-        <Troubled troubled={troubled} complete={complete} looked={found.length} place={place} />
+        {troubled.length > 0 ? null : needs}
         <Card
           title={own}
           flush
@@ -170,7 +172,7 @@ function Troubled(
                   <td>
                     <Pill tone={tone}>{word}</Pill>
                   </td>
-                  <td>{advice}</td>
+                  <td class="text">{advice}</td>
                 </tr>
               );
             })}

@@ -99,26 +99,28 @@ export async function replayForm(c: ConsoleContext): Promise<PageView> {
           hint={`At most ${count(MAX_REPLAY_EVENTS)} at once, of the last 30 days`}
         >
           <form method="get" class="form" aria-label="Which events">
-            <Field id="since" label="Occurred from (UTC)" error={error("since")}>
-              <input
-                id="since"
-                name="since"
-                type="datetime-local"
-                class="short"
-                value={choice.since}
-                {...described("since", error("since"), false)}
-              />
-            </Field>
-            <Field id="until" label="to (UTC)" error={error("until")}>
-              <input
-                id="until"
-                name="until"
-                type="datetime-local"
-                class="short"
-                value={choice.until}
-                {...described("until", error("until"), false)}
-              />
-            </Field>
+            <div class="pair">
+              <Field id="since" label="Occurred from (UTC)" error={error("since")}>
+                <input
+                  id="since"
+                  name="since"
+                  type="datetime-local"
+                  class="short"
+                  value={choice.since}
+                  {...described("since", error("since"), false)}
+                />
+              </Field>
+              <Field id="until" label="to (UTC)" error={error("until")}>
+                <input
+                  id="until"
+                  name="until"
+                  type="datetime-local"
+                  class="short"
+                  value={choice.until}
+                  {...described("until", error("until"), false)}
+                />
+              </Field>
+            </div>
             <Field id="status" label="Whose state at this endpoint is" error={error("status")}>
               <select id="status" name="status">
                 {Object.entries(STATUSES).map(([value, text]) => (

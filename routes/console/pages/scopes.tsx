@@ -7,7 +7,7 @@ import { tenantInReach } from "../../scope.ts";
 import { homeOf } from "../reach.ts";
 import type { List, PartnerShown, TenantShown } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
-import { Card, Empty, Head, Pager, Pill, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, pager, Pill, Table, Th, Time } from "../ui.tsx";
 
 export async function scopesPage(c: ConsoleContext): Promise<View> {
   const { key } = c.visitor, words = (c.query.get("q") ?? "").trim();
@@ -61,7 +61,7 @@ async function listPage(c: ConsoleContext, words: string): Promise<PageView> {
           title="Tenants"
           hint="Newest first"
           flush
-          footer={tenants && <Pager url={c.url} next={tenants.next_cursor} />}
+          footer={tenants && pager(c.url, tenants.next_cursor)}
         >
           {tenants === null
             ? (
