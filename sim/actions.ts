@@ -139,6 +139,7 @@ function replay({ isolate, world }: Stage, row: EndpointRow, selection: Selectio
 
 /** An event is replayed to an endpoint while its first attempt may still be under way. */
 async function replayAtOnce(s: Stage): Promise<void> {
+  if (s.rng.chance(0.5)) { for (const host of s.cast.hosts) s.world.net.mood(host, MOODS.lagging); }
   const append = s.world.producers.append(s.isolate, ...anyEvents(s, s.rng.between(1, 3)));
   await s.world.producers.answer(append);
   s.world.clock.after(s.rng.pick([0, 5, 30, 500, 2_100, 10_000]), () => {

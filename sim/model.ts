@@ -22,7 +22,7 @@ import {
   sameBytes,
 } from "./history.ts";
 import { JobIndex, pairName } from "./job_index.ts";
-import { mayEverSee, passes } from "./match.ts";
+import { mayEverSee, passes, receives } from "./match.ts";
 import { readsSecret, signedBy } from "./signatures.ts";
 import type { Receipt } from "./net.ts";
 import type { Landed } from "./store.ts";
@@ -95,6 +95,7 @@ export class Model {
     for (const { key, before, after } of changes) {
       this.#leaks(key, after);
       if (JobIndex.holds(key)) {
+        if (before === null && after === null) this.violated("J2", `${key.join(" ")} was taken away twice`);
         const { gone, come } = this.jobs.change(key, before, after);
         for (const event of gone.events) fannedOut.add(event);
         for (const { pair } of [...gone.items, ...come.items]) touched.add(pair);
@@ -258,7 +259,11 @@ export class Model {
     if (before !== null && after.attempt < before.attempt) {
       this.violated("D1", `${name} went back to attempt ${after.attempt}`);
     }
-    const [endpoint, event] = name.split(" ");
+    if (before !== null && after.first < before.first) {
+      this.violated("D1", `${name} went back to an older run`);
+    }
+    const [endpoint, event] = name.split(" ") as [string, string];
+    if (before === null && after.attempt > 0) this.#chosen(endpoint, event);
     for (const { key, after: row } of changes) {
       if (key[0] !== FAMILY.attempt || key[1] !== endpoint || row === null) continue;
       if ((row as AttemptRow).event === event) this.#attempt(name, before, after, row as AttemptRow);
@@ -271,6 +276,20 @@ export class Model {
       after.first > before.first
     ) {
       this.d.tally.count("replay_after_attempts");
+    }
+  }
+
+  /** A pair that no replay opened was chosen by fan-out: its endpoint received the event at some moment since its commit. */
+  #chosen(endpoint: string, key: string): void {
+    const event = this.events.get(key), history = this.endpoints.get(endpoint);
+    if (event === undefined || history === undefined || event.type === "webhook.test") return;
+    if (history.now.created_at > event.at) this.violated("S1", `${endpoint} is younger than ${event.id}`);
+    if (
+      !history.during(event.committed - FRESH_MS - this.slowestRead, this.d.mono()).some((row) =>
+        receives(event, row)
+      )
+    ) {
+      this.violated("S1", `${endpoint} was chosen for ${event.id} and never matched it`);
     }
   }
 

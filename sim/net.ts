@@ -52,6 +52,7 @@ export type Mood = Partial<Record<Act, number>>;
 
 export const MOODS = {
   healthy: { ok: 1 },
+  lagging: { ok: 1, slow_ok: 2 },
   sluggish: { ok: 3, slow_ok: 2, timeout: 1 },
   flaky: {
     ok: 4,
@@ -197,8 +198,8 @@ export class SimNet {
     switch (act) {
       case "slow_ok":
         return this.#later(
-          1_000,
-          Math.min(13_000, timeoutMs - 1),
+          100,
+          Math.min(rng.pick([1_500, 3_500, 13_000]), timeoutMs - 1),
           () => respond(act, rng.pick(OKS)),
         );
       case "redirect":

@@ -15,7 +15,7 @@ export const SOMETIMES: readonly string[] = [
     "crash_before",
     "crash_after",
   ],
-  ...["bell_dropped", "bell_repeated", "doorbell", "cron_missed", "swept", "sweep_failed"],
+  ...["bell_dropped", "bell_repeated", "doorbell", "cron_missed", "swept"],
   ...["killed", "stopped", "stop_failed", "start_failed", "poisoned"],
   ...acts.map((act) => `net_${act}`),
   ...STEP_KINDS.map((kind) => `step_${kind}`),
@@ -36,7 +36,7 @@ export const SOMETIMES: readonly string[] = [
   ...["ended_delivered", "ended_dead", "ended_parked", "ended_dropped"],
   ...["disabled_gone", "disabled_failing", "endpoint_deleted", "handed_over", "recovered", "redriven"],
   ...["acknowledged", "append_unknown", "duplicate_append", "replayed", "replay_after_attempts"],
-  ...["claim", "deliver", "fan_out", "heartbeat", "open", "pump", "record", "secret"].map((what) =>
+  ...["claim", "deliver", "fan_out", "heartbeat", "open", "pump", "record", "secret", "sweep"].map((what) =>
     `fault_in_${what}`
   ),
 ];

@@ -124,10 +124,15 @@ export class World {
       this.#remove(isolate);
       this.clock.after(this.rng.between(0, 3_000), () => this.#ended || this.spawn());
     };
-    this.client(isolate.stop(20 * SECOND_MS).then(() => (this.tally.count("stopped"), stopped())), () => {
-      this.tally.count("stop_failed");
-      stopped();
-    });
+    this.client(
+      isolate.stop(this.rng.pick([0, 2, 20, 20]) * SECOND_MS).then(
+        () => (this.tally.count("stopped"), stopped()),
+      ),
+      () => {
+        this.tally.count("stop_failed");
+        stopped();
+      },
+    );
     this.clock.after(STOP_LIMIT_MS, () => isolate.alive && this.kill(isolate));
   }
 
