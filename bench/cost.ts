@@ -2,9 +2,7 @@
  * What deliveries cost, as docs/scale.md tells it: commits, reads, mutations, CPU seconds and stored bytes, per million. Runs the
  * system on a file against the bench's receiver and counts at the store's own methods. Not a race: the columns are counts.
  *
- *   deno run -A bench/cost.ts [--events 5000]
- *
- * `flood`: 64 callers append at once. `steady`: 200 a second. `retry`: every first attempt fails, the second one counts.
+ *   deno run -A bench/cost.ts [--events 20000]
  */
 import { createServer } from "node:http";
 import process from "node:process";
@@ -70,12 +68,16 @@ async function measure(
   name: string,
   events: number,
   origin: string,
-  attemptsEach: number,
+  endpoints: number,
   feed: (world: World) => Promise<void>,
 ): Promise<Row> {
   const folder = await Deno.makeTempDir({ prefix: "pm-cost-" });
   const file = `${folder}/pm.db`;
-  const world = await openWorld({ file, origin, paths: ["/hook/0"] });
+  const world = await openWorld({
+    file,
+    origin,
+    paths: Array.from({ length: endpoints }, (_, i) => `/hook/${i}`),
+  });
   try {
     await world.system.start();
     await world.append(0);
@@ -83,7 +85,7 @@ async function measure(
     const before = await sizeOf(file);
     counts = zero();
     const cpu = process.cpuUsage(), at = performance.now();
-    const done = world.until(events * attemptsEach);
+    const done = world.until(events * endpoints);
     await feed(world);
     await done;
     const used = process.cpuUsage(cpu);
@@ -91,7 +93,7 @@ async function measure(
     await sleep(200);
     return {
       name,
-      attempts: events * attemptsEach,
+      attempts: events * endpoints,
       seconds,
       cpu: (used.user + used.system) / 1e6,
       bytes: await sizeOf(file) - before,
@@ -139,7 +141,7 @@ const perMillion = (value: number, attempts: number) =>
   Math.round(value / attempts * 1e6).toLocaleString("en");
 
 if (import.meta.main) {
-  const events = Number(Deno.args[Deno.args.indexOf("--events") + 1] ?? 0) || 5_000;
+  const events = Number(Deno.args[Deno.args.indexOf("--events") + 1] ?? 0) || 20_000;
   countStores();
   const { origin } = await startReceiver();
   const failing = createServer((request, response) => {
@@ -152,6 +154,7 @@ if (import.meta.main) {
       await measure("flood", events, origin, 1, flood(events)),
       await measure("steady, 200/s", 2_000, origin, 1, steady(2_000, 200)),
       await measure("steady, 10/s", 100, origin, 1, steady(100, 10)),
+      await measure("10 endpoints an event", events / 10, origin, 10, flood(events / 10)),
       await measure("first attempt failed", 2_000, `http://127.0.0.1:${port}`, 1, flood(2_000)),
     ];
     console.log("per million attempts | " + rows.map(({ name }) => name).join(" | "));

@@ -1,6 +1,7 @@
 /** Every row of the route table: the HTTP API, its OpenAPI document and the isolation test come from this list. */
 import { auditRoutes } from "./audit.ts";
 import { deliveryRoutes } from "./deliveries.ts";
+import { docsRoutes } from "./docs/docs.tsx";
 import { domainRoutes } from "./domains.ts";
 import { eventTypeRoutes } from "./event_types.ts";
 import { eventRoutes } from "./events.ts";
@@ -41,7 +42,8 @@ const rows: readonly Route[] = [
 ];
 
 /** The configuration decides whether `/metrics` needs a key. */
-export const allRoutes = (config: RouteConfig): Route[] => [
-  ...rows,
-  ...platformRoutes(config, rows),
-];
+export function allRoutes(config: RouteConfig): Route[] {
+  const others: Route[] = [...rows, ...docsRoutes(config, () => all)];
+  const all: Route[] = [...others, ...platformRoutes(config, others)];
+  return all;
+}
