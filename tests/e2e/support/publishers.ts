@@ -46,12 +46,16 @@ export async function makeTenants(call: Call, receiver: Receiver): Promise<Tenan
   return tenants;
 }
 
-/** Starts `count` publishers, each with a key of its own, spread over the tenants and two owners in each. */
+/**
+ * Starts `count` publishers, each with a key of its own, spread over the tenants and two owners in each.
+ * @param everyMs each publisher's pause between its events; 0: as fast as they are acknowledged.
+ */
 export async function startPublishers(
   call: Call,
   tenants: Tenant[],
   ports: string[],
   count = 32,
+  everyMs = 0,
 ): Promise<Publishers> {
   const ids = realIds();
   const acknowledged: Acknowledged[] = [];
@@ -85,6 +89,7 @@ export async function startPublishers(
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
         if (stopped || (!again && answer?.status !== 429)) break;
       }
+      if (everyMs > 0) await new Promise((resolve) => setTimeout(resolve, everyMs));
     }
   }
 
