@@ -22,6 +22,8 @@ export interface Result {
   counts: [string, number][];
   account: Account | null;
   commits: number;
+  /** How many of them came before the calm. */
+  commitsBeforeCalm: number;
   /** Virtual ms that the wall clock moved. */
   virtualMs: number;
 }
@@ -47,12 +49,13 @@ export async function runScript(
   };
   globalThis.addEventListener("unhandledrejection", unhandled);
   const began = world.clock.now();
-  let account: Account | null = null;
+  let account: Account | null = null, commitsBeforeCalm = 0;
   try {
     const cast = await setUp(world);
     for (let i = 0; i < script.config.isolates; i++) world.spawn();
     for (const step of script.steps) world.clock.after(step.at, () => act(world, cast, step));
     await world.clock.run((script.steps.at(-1)?.at ?? 0) + 30 * SECOND_MS, broken);
+    commitsBeforeCalm = world.commits;
     if (!broken()) {
       await comeToRest(world, cast, broken);
       if (!broken()) account = checkEnd(world);
@@ -70,6 +73,7 @@ export async function runScript(
     counts: [...world.tally.counts],
     account,
     commits: world.commits,
+    commitsBeforeCalm,
     virtualMs: world.clock.now() - began,
   };
 }
@@ -104,6 +108,7 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
 }
 
 async function reactivateAll(world: World, cast: Cast): Promise<void> {
+  await world.clock.run(MINUTE_MS, () => world.serving.length > 0);
   const isolate = world.serving[0];
   if (isolate === undefined) return world.model.violated("J1", "no isolate came back");
   for (const partner of cast.partners) {
@@ -120,7 +125,8 @@ async function reactivateAll(world: World, cast: Cast): Promise<void> {
 async function redrive(world: World): Promise<void> {
   for (const { id } of [...world.model.jobs.dead.values()]) {
     world.tally.count("redriven");
-    world.client(world.serving[0]!.system.deliveries.redrive(id));
+    const isolate = world.serving[0];
+    if (isolate !== undefined) world.client(isolate.system.deliveries.redrive(id));
     await world.clock.run(SECOND_MS);
   }
 }
