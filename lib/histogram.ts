@@ -25,7 +25,7 @@ export function addHistogram(into: number[], from: readonly number[]): void {
   }
 }
 
-/** The q-quantile in ms, within an eighth of the true one; null of nothing. @param q in (0, 1] */
+/** The q-quantile in ms, within a quarter of the true one; null of nothing. @param q in (0, 1] */
 export function quantile(histogram: readonly number[], q: number): number | null {
   const total = histogram.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;

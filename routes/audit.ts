@@ -13,7 +13,10 @@ const auditShown = z.object({
   id: idOf("audit"),
   at: instantShown,
   action: z.string(),
-  key_id: idOf("key").nullable(),
+  key_id: z.union([idOf("key"), idOf("portalLink")]).nullable().meta({
+    description:
+      "Who did it: a key, or the portal link of a console session; null: a command on the machine.",
+  }),
   tenant_id: idOf("tenant").nullable(),
   partner_id: idOf("partner").nullable(),
   subject: z.string(),

@@ -11,7 +11,7 @@ const STATUSES = { "": "Any", succeeded: "Delivered", failed: "Failed", dead: "D
 const FILTERS = ["status", "event_type", "event_id", "after", "before"] as const;
 
 /** Awaited by its page, so that a refused filter is said in place. */
-export async function DeliveriesCard({ c, row }: { c: ConsoleContext; row: EndpointRow }) {
+export async function deliveriesCard(c: ConsoleContext, row: EndpointRow, manage: boolean) {
   const given = (name: string) => c.query.get(name)?.trim() ?? "";
   const filtered = FILTERS.some((name) => given(name) !== "");
   const first = !c.query.has("cursor");
@@ -91,8 +91,9 @@ export async function DeliveriesCard({ c, row }: { c: ConsoleContext; row: Endpo
           ? <Empty title="No attempt fits the filter">Widen the time or the outcome.</Empty>
           : (
             <Empty title="No attempts yet">
-              When an event of its types occurs, each attempt to deliver it shows up here. Send a test to see
-              one now.
+              When an event of its types occurs, each attempt to deliver it shows up here.{manage
+                ? " Send a test to see one now."
+                : ""}
             </Empty>
           )}
       </div>

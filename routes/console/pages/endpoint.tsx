@@ -11,7 +11,7 @@ import type { EndpointCreated } from "../shapes.ts";
 import { healthOf, HealthPill } from "../status.tsx";
 import { type ConsoleContext, page, type PageView, redirect, type View, type Visitor } from "../table.ts";
 import { Card, Head, Note, PostForm, Secret, Time } from "../ui.tsx";
-import { DeliveriesCard } from "./deliveries.tsx";
+import { deliveriesCard } from "./deliveries.tsx";
 import { coverage, Figure } from "./overview.tsx";
 
 const DONE: Record<string, string> = {
@@ -27,12 +27,12 @@ export async function endpointPage(c: ConsoleContext): Promise<PageView> {
   const reach = { kv: c.services.kv, key: c.visitor.key };
   const { place, ...endpoint } = await endpointOf(reach, c.params.webhook_id!);
   const { row, health } = endpoint, base = `/console/endpoints/${row.id}`;
+  const manage = mayManage(c.visitor, endpoint);
   const [hours, deliveries] = await Promise.all([
     readHours(reach.kv, row.id, c.now),
-    DeliveriesCard({ c, row }),
+    deliveriesCard(c, row, manage),
   ]);
   const total = totalOf(hours), attempts = total.succeeded + total.failed;
-  const manage = mayManage(c.visitor, endpoint);
   const done = DONE[c.query.get("done") ?? ""];
   const state = healthOf(row, health);
   return page(

@@ -2,11 +2,13 @@
 import { ApiError, type FieldError } from "../../../lib/errors.ts";
 import { MAX_URL_BYTES } from "../../../lib/limits.ts";
 import type { EndpointRow } from "../../../lib/keys.ts";
+import { live } from "../../../actors/endpoints.ts";
+import { scopeDenied } from "../../scope.ts";
 import { endpointOf, type Place, placeOf } from "../reach.ts";
 import type { EndpointCreated } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
 import { described, Field, Head, PostForm, Refused } from "../ui.tsx";
-import { newOnce, secretPage } from "./endpoint.tsx";
+import { mayManage, newOnce, secretPage } from "./endpoint.tsx";
 import { mayCreate } from "./endpoint_list.tsx";
 import { typesFor } from "./types.ts";
 
@@ -111,6 +113,8 @@ export async function newEndpoint(c: ConsoleContext): Promise<View> {
 
 export async function editEndpoint(c: ConsoleContext): Promise<View> {
   const { place, row } = await endpointOf({ kv: c.services.kv, key: c.visitor.key }, c.params.webhook_id!);
+  live(row);
+  if (!mayManage(c.visitor, { row, health: null })) throw scopeDenied("it cannot change this endpoint");
   if (c.form.size === 0) return await formPage(c, place, draftOf(row), row);
   const draft = draftFrom(c.form);
   try {
