@@ -82,8 +82,10 @@ export function demand(key: KeyRow, permission: Permission): void {
   );
 }
 
-/** One address of IPv4, a /64 of IPv6: whoever holds one of those holds all of it. */
+/** One address of IPv4, a /64 of IPv6: whoever holds one of those holds all of it. A dual-stack socket maps IPv4 into IPv6. */
 function network(client: string): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(client)?.[1];
+  if (mapped !== undefined) return mapped;
   if (!client.includes(":")) return client;
   const [head = "", tail] = client.split("%")[0]!.split("::");
   const groups = head === "" ? [] : head.split(":");

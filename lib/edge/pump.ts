@@ -53,6 +53,7 @@ export class Pump {
     this.#stopped = true;
     if (this.#timer !== null) this.d.timers.cancel(this.#timer);
     this.#timer = null;
+    this.#timerDue = Infinity;
     await this.#done;
   }
 

@@ -188,6 +188,9 @@ for (const when of ["before", "after"] as const) {
       b.pump.start();
       await b.settle();
       assert.deepEqual([b.names(), b.refused, b.failed], [[], ["a"], ["claim"]]);
+      const bell = b.jobs.write(job("x"), b.time.now + VISIBILITY_MS);
+      assert.ok(bell.writes.some((write) => write.op === "enqueue"), "its doorbell was taken back");
+      bell.undo();
       const tries = b.kv.commits;
       await b.pass(SECOND_MS - 1);
       assert.equal(b.kv.commits, tries, "not at once: the store may be down");
@@ -197,7 +200,7 @@ for (const when of ["before", "after"] as const) {
       assert.deepEqual(b.names(), when === "before" ? ["a"] : []);
       await b.pass(VISIBILITY_MS);
       assert.deepEqual(b.names(), ["a"].concat(when === "before" ? ["a"] : []));
-    }),
+    }, { doorbell: true }),
   );
 
   Deno.test(
@@ -243,6 +246,25 @@ Deno.test(
     assert.ok(b.jobs.write(job("x"), later).writes.some((write) => write.op === "enqueue"));
   }, { doorbell: true }),
 );
+
+for (const what of ["claimed", "moved"] as const) {
+  Deno.test(
+    `pump: a row that another isolate ${what} first holds up none of those behind it, page for page`,
+    withPump(async (b) => {
+      const name = (i: number) => `a${String(i).padStart(3, "0")}`;
+      for (let i = 0; i < 150; i++) await b.put(name(i), b.time.now - 1_000 + i);
+      if (what === "moved") b.at.admit = (one) => one === name(0) ? { later: b.time.now + 1 } : "start";
+      b.kv.beforeCommit = async () => {
+        b.kv.beforeCommit = null;
+        await b.kv.atomic().delete(keys.job(0, b.time.now - 1_000, `J-${name(0)}` as JobId)).commit();
+      };
+      b.pump.start();
+      await b.settle();
+      assert.deepEqual(b.names().length, 149);
+      assert.deepEqual(b.failed, []);
+    }),
+  );
+}
 
 Deno.test(
   "D4: a store that answers no reads is reported and looked at again a second later",
@@ -349,6 +371,21 @@ Deno.test(
     await b.settle();
     assert.ok(b.names().includes("b"));
   }, { shards: 2 }),
+);
+
+Deno.test(
+  "pump: started again, it sleeps until the next row is due as it did before",
+  withPump(async (b) => {
+    b.pump.start();
+    await b.settle();
+    await b.pump.stop();
+    await b.put("a", b.time.now + 90_000);
+    b.pump.start();
+    await b.settle();
+    assert.equal(b.pending(), 1);
+    await b.pass(90_000);
+    assert.deepEqual(b.names(), ["a"]);
+  }),
 );
 
 Deno.test(

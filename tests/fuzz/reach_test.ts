@@ -1,7 +1,7 @@
 /** What a key reaches (reference §2), against the sentence for each level, over every combination. */
 import assert from "node:assert/strict";
 import type { Id, IdentityId, PartnerId, TenantId } from "../../lib/ids.ts";
-import type { EndpointRow, KeyLevel, KeyRow, Permission, TenantRow } from "../../lib/keys.ts";
+import { type EndpointRow, type KeyLevel, type KeyRow, permission, type TenantRow } from "../../lib/keys.ts";
 import {
   holds,
   reachesEndpoint,
@@ -11,8 +11,8 @@ import {
   scopeOf,
   wider,
 } from "../../lib/reach.ts";
-import { ALL } from "../routes/support.ts";
 
+const ALL = permission.options;
 const P = ["ptn_1", "ptn_2"] as PartnerId[], I = ["idn_1", "idn_2"] as IdentityId[];
 /** A tenant of each partner, and one of nobody. */
 const TENANTS = [["ten_1", P[0]], ["ten_2", P[1]], ["ten_3", null]].map(([id, partner_id]) =>
@@ -64,7 +64,7 @@ Deno.test("reach: a permission is held when it is listed, and webhooks:read with
     }
   }
   assert.equal(holds({ permissions: [] }, "webhooks:read"), false);
-  assert.equal(holds({ permissions: ALL as Permission[] }, "platform:ops"), true);
+  assert.equal(holds({ permissions: ALL }, "platform:ops"), true);
 });
 
 Deno.test("reach: tenants, by each level", () => {
@@ -91,6 +91,8 @@ Deno.test("reach: endpoints of a tenant, a partner and the platform, by each lev
     }
     assert.equal(reachesEndpoint(k, of({}), null), k.level === "platform", "the platform's");
   }
+  const reached = of({ tenant_id: TENANTS[0]!.id, partner_id: P[1]! });
+  assert.equal(reachesEndpoint(key("partner", { partner_id: P[1]! }), reached, TENANTS[0]!), false);
   assert.equal(reachesEndpoint(key("partner"), of({}), null), false, "no partner is not the platform");
 });
 
@@ -132,6 +134,9 @@ Deno.test("reach: keys that are no wider and within the tenants reached; an iden
       const wanted = k.level === "platform" || narrower && within;
       assert.equal(reachesKey(k, other, tenant), wanted, JSON.stringify([k, other]));
     }
+    // A row of a narrower key that names a partner beside its tenant opens nothing wider.
+    const odd = { ...k, partner_id: P[0]! }, wide = key("partner", { partner_id: P[0]! });
+    if (k.level === "tenant" || k.level === "identity") assert.equal(reachesKey(odd, wide, null), false);
     const orphan = key("tenant", { tenant_id: "ten_9" as TenantId });
     assert.equal(reachesKey(k, orphan, null), k.level === "platform", "its tenant is gone");
   }

@@ -10,8 +10,8 @@ const GUARD = "tests/fuzz/guard_test.ts";
 export const TARGETS: readonly Target[] = [
   { file: "lib/ssrf/address.ts", tests: ["tests/ssrf/ranges_test.ts", GUARD] },
   { file: "lib/ssrf/ranges.ts", tests: ["tests/ssrf/ranges_test.ts", GUARD] },
-  { file: "lib/ssrf/url.ts", tests: ["tests/ssrf/url_rules_test.ts", GUARD] },
-  { file: "lib/schedule.ts", tests: ["tests/crypto/schedule_test.ts"] },
+  { file: "lib/ssrf/url.ts", tests: ["tests/ssrf/url_rules_test.ts", "tests/fuzz/url_test.ts", GUARD] },
+  { file: "lib/schedule.ts", tests: ["tests/crypto/schedule_test.ts", "tests/fuzz/schedule_test.ts"] },
   {
     file: "lib/signing.ts",
     tests: ["tests/crypto/signing_test.ts", "tests/fuzz/signature_test.ts", "tests/features/v1a_test.ts"],
