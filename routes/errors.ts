@@ -4,6 +4,7 @@
  */
 import type * as z from "zod";
 import { ApiError, type FieldError, InvariantError } from "../lib/errors.ts";
+import { storeFault } from "../lib/edge/store_fault.ts";
 
 const MAX_FIELD_ERRORS = 20;
 
@@ -17,7 +18,11 @@ export interface ErrorAnswer {
 
 /** `{ "error": { code, message, retryable, fix, request_id, details } }`. */
 export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
-  const error = thrown instanceof ApiError ? thrown : internal();
+  const error = thrown instanceof ApiError
+    ? thrown
+    : storeFault(thrown) !== null
+    ? unavailable()
+    : internal();
   const body = {
     error: {
       code: error.code,
@@ -36,6 +41,16 @@ const internal = () =>
     "internal_error",
     "Cannot answer: something failed on our side.",
     "Send again in a moment. If it goes on, report the request id.",
+  );
+
+/** The store takes nothing now: its disk is full, or another process keeps the file. */
+const unavailable = () =>
+  new ApiError(
+    "unavailable",
+    "Cannot answer: the store takes no writes now.",
+    "Send again in a moment. If it goes on, whoever runs the service should look at its disk.",
+    undefined,
+    { "retry-after": "1" },
   );
 
 /** Names a thrown value for the log by kind and place, never by its text, which may quote content (P1). */

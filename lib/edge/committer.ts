@@ -10,6 +10,7 @@
 import { Batch, CommitTooLargeError, type Entry, tooLarge } from "./commit_batch.ts";
 import type { Check, Kv, Write } from "./kv.ts";
 import { measure } from "./measure.ts";
+import { storeFault } from "./store_fault.ts";
 
 export { CommitTooLargeError } from "./commit_batch.ts";
 
@@ -179,9 +180,9 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
   };
 }
 
-/** Deno KV refuses an operation that is over its limits with a `TypeError`, before it writes. */
+/** Deno KV refuses an operation that is over its limits with a `TypeError`, before it writes. So it does when it is at fault. */
 const refused = (error: unknown): boolean =>
-  error instanceof CommitTooLargeError || error instanceof TypeError;
+  error instanceof CommitTooLargeError || (error instanceof TypeError && storeFault(error) === null);
 
 function touches(entry: Entry, names: Set<string>): boolean {
   if (names.size === 0) return false;
