@@ -29,6 +29,13 @@ export const PREFIX = {
 } as const;
 
 export type IdKind = keyof typeof PREFIX;
+
+/** A kind in a sentence: `an event`, `a dead letter`. */
+export function aKind(kind: IdKind): string {
+  const words = kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return `${/^[aeiou]/.test(words) ? "an" : "a"} ${words}`;
+}
+
 declare const brand: unique symbol;
 /** `Id<"endpoint">` and `Id<"event">` do not mix. */
 export type Id<K extends IdKind> = string & { readonly [brand]: K };

@@ -1,6 +1,6 @@
 /** The library's outbox: `actors/outbox.ts` with plain strings and errors of its own. */
 import { ApiError } from "../lib/errors.ts";
-import { parseId } from "../lib/ids.ts";
+import { aKind, parseId } from "../lib/ids.ts";
 import { realIds, realNow } from "../lib/edge/ports.ts";
 import { makeOutbox as makeRows } from "../actors/outbox.ts";
 
@@ -118,10 +118,10 @@ export function makeOutbox(kv: Deno.Kv, options: OutboxOptions = {}): Outbox {
 function idOf<K extends "tenant" | "event">(kind: K, path: string, text: string) {
   const id = parseId(kind, text);
   if (id !== null) return id;
-  const errors = [{ path, message: `must be a ${kind} id` }];
+  const errors = [{ path, message: `must be ${aKind(kind)} id` }];
   throw new OutboxError(
     "invalid_request",
-    `Cannot append: ${path} must be a ${kind} id.`,
+    `Cannot append: ${path} must be ${aKind(kind)} id.`,
     "Correct it.",
     errors,
   );

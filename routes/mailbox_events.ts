@@ -35,7 +35,7 @@ const emission = z.discriminatedUnion("type", [
   emissionOf(revoked),
   emissionOf(quota),
   emissionOf(verification),
-], { error: `must be one of ${emittable.map(({ name }) => name).join(", ")}` });
+]);
 
 export const mailboxEventRoutes: Route[] = [
   route({

@@ -2,6 +2,7 @@
 import { invalidRequest } from "../lib/errors.ts";
 import type { Body } from "./body.ts";
 import { fieldErrors } from "./errors.ts";
+import { say } from "./say.ts";
 import type { Route } from "./table.ts";
 
 export const NO_BODY: Body = { bytes: new Uint8Array(0), json: null, raw: false };
@@ -19,7 +20,7 @@ export function parseBody(row: Route, body: Body): unknown {
     if (fields.length === 0) return undefined;
     throw invalidRequest(fields.map((name) => ({ path: name || "body", message: "is not a known field" })));
   }
-  const result = row.body.safeParse(body.json === null ? {} : body.json.value);
+  const result = row.body.safeParse(body.json === null ? {} : body.json.value, { error: say });
   if (result.success) return result.data;
   throw invalidRequest(fieldErrors(result.error).map((error) => ({ ...error, path: error.path || "body" })));
 }
@@ -38,7 +39,7 @@ export function parseFields(
     }
   }
   for (const [name, schema] of Object.entries(fields)) {
-    const result = schema.safeParse(values[name]);
+    const result = schema.safeParse(values[name], { error: say });
     if (result.success) parsed[name] = result.data;
     else errors.push(...fieldErrors(result.error, name));
   }

@@ -8,7 +8,7 @@
  * `Idempotency-Key` (409) → handler.
  */
 import * as z from "zod";
-import { type Id, type IdKind, PREFIX } from "../lib/ids.ts";
+import { aKind, type Id, type IdKind, PREFIX } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { EndpointRow, KeyRow, OwnerRef, PartnerRow, Permission, TenantRow } from "../lib/keys.ts";
 import type { Services } from "./services.ts";
@@ -194,7 +194,7 @@ export function route<
 export function idOf<K extends IdKind>(kind: K): z.ZodType<Id<K>, string> {
   const prefix = PREFIX[kind];
   const pattern = new RegExp(`^${prefix}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`);
-  return z.string().regex(pattern, `must be a ${kind} id (${prefix}_ and a ULID)`) as unknown as z.ZodType<
+  return z.string().regex(pattern, `must be ${aKind(kind)} id (${prefix}_ and a ULID)`) as unknown as z.ZodType<
     Id<K>,
     string
   >;

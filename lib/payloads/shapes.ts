@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { EventType } from "../catalogue.ts";
-import { type IdKind, PREFIX } from "../ids.ts";
+import { aKind, type IdKind, PREFIX } from "../ids.ts";
 
 export const MAX_ADDRESS_CHARS = 254;
 export const MAX_NAME_CHARS = 128;
@@ -20,7 +20,7 @@ export const MAX_DETAIL_CHARS = 512;
 /** An id of one kind: prefix, underscore, ULID. */
 export const idOf = (kind: IdKind) =>
   z.string().regex(new RegExp(`^${PREFIX[kind]}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`), {
-    error: `must be a ${kind} id (${PREFIX[kind]}_ and a ULID)`,
+    error: `must be ${aKind(kind)} id (${PREFIX[kind]}_ and a ULID)`,
   });
 
 export const time = z.iso.datetime({ precision: 3 });

@@ -107,6 +107,7 @@ export async function things(api: Api): Promise<Things> {
       user_id: `usr_${api.services.ids.ulid()}`,
       name: "order.paid",
       key: "cart-1",
+      guide: "operate",
     },
     keys: {
       "no key": undefined,
