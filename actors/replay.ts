@@ -203,7 +203,8 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       checks.push({ key, versionstamp });
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
-      const underWay = pair === null && target.row.created_at <= event.at && event.at > now - KEEP_OFF_MS;
+      const untried = pair === null || pair.attempt === 0; // another replay may have opened it
+      const underWay = untried && target.row.created_at <= event.at && event.at > now - KEEP_OFF_MS;
       if (underWay) keptUntil = Math.max(keptUntil, event.at + KEEP_OFF_MS);
       (underWay ? kept : items).push(item);
     }

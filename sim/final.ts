@@ -35,7 +35,7 @@ export function checkEnd(world: World): Account {
 
 /** Parked is an end only under a partner that is suspended. */
 function isParked({ model }: World, pair: string): boolean {
-  const rows = [...model.jobs.items.get(pair)?.keys() ?? []];
+  const rows = [...model.jobs.items.get(pair)?.values() ?? []].map(({ row }) => row);
   return rows.some((row) => {
     const [, partner] = row.split(" ");
     return model.jobs.parked.has(row) && model.partners.get(partner!)?.now.status === "suspended";

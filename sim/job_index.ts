@@ -10,7 +10,8 @@ export const pairName = (endpoint: string, event: string): string => `${endpoint
 export class JobIndex {
   /** Rows naming an event for fan-out. */
   readonly fanouts = new Map<string, number>();
-  readonly items = new Map<string, Map<string, DeliverItem>>();
+  /** Items of a pair; a row may hold two of one pair, of different attempts. */
+  readonly items = new Map<string, Map<string, { row: string; item: DeliverItem }>>();
   /** Due times of the job rows there are; parked rows and dead letters are apart. */
   readonly due = new Map<string, { due: number; claimed: boolean }>();
   readonly parked = new Set<string>();
@@ -30,11 +31,13 @@ export class JobIndex {
     const name = key.join(" ");
     const gone = this.#names(key, before), come = this.#names(key, after);
     for (const event of gone.events) this.fanouts.set(event, this.fanouts.get(event)! - 1);
-    for (const { pair } of gone.items) this.items.get(pair)?.delete(name);
+    for (const { pair, item } of gone.items) {
+      this.items.get(pair)?.delete(`${name} ${item.first} ${item.attempt}`);
+    }
     for (const event of come.events) this.fanouts.set(event, (this.fanouts.get(event) ?? 0) + 1);
     for (const { pair, item } of come.items) {
-      const rows = this.items.get(pair) ?? new Map<string, DeliverItem>();
-      this.items.set(pair, rows.set(name, item));
+      const rows = this.items.get(pair) ?? new Map<string, { row: string; item: DeliverItem }>();
+      this.items.set(pair, rows.set(`${name} ${item.first} ${item.attempt}`, { row: name, item }));
     }
     if (key[0] === JOB) {
       if (after === null) this.due.delete(name);

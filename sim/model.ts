@@ -240,7 +240,7 @@ export class Model {
     const row = this.pairs.get(pair);
     const attempt = row?.attempt ?? 0, first = row?.first ?? 1;
     if (attempt === 0 && (this.jobs.fanouts.get(event) ?? 0) > 0) return true;
-    for (const item of this.jobs.items.get(pair)?.values() ?? []) {
+    for (const { item } of this.jobs.items.get(pair)?.values() ?? []) {
       if (item.attempt > attempt && item.first >= first) return true;
     }
     return false;

@@ -6,6 +6,8 @@ import { makeGuardedHttp } from "../../lib/edge/http.ts";
 import { makeJobs } from "../../lib/edge/jobs.ts";
 import type { EndpointId, JobId, PartnerId } from "../../lib/ids.ts";
 import { type DeliverJob, keys } from "../../lib/keys.ts";
+import { attempts } from "../support/rows.ts";
+import { world } from "../support/world.ts";
 import { DAY_MS, DEADLINE_MS } from "../../lib/limits.ts";
 
 Deno.test("D4: a clock that jumps during the look-up uses up no deadline", async () => {
@@ -56,3 +58,20 @@ Deno.test("J1: a store that goes away while parked deliveries are moved kills no
   await assert.rejects(unpark(keys.parkedOf(partner), d, wanted), /a read failed/); // and nothing else is left rejecting
   kv.close();
 });
+
+Deno.test("D1: a second replay keeps off a first attempt under way, too", () =>
+  world(async (w) => {
+    const url = "https://hooks.example.com/in";
+    const tenant = await w.tenant();
+    const endpoint = await w.endpoint(tenant, url);
+    w.net.at(url, (_, nth) => nth === 1 ? w.later(500, 500) : 200);
+    const [event] = await w.append(tenant);
+    await w.advance(250);
+    for (let i = 0; i < 2; i++) {
+      await w.done(w.first.system.deliveries.replay(endpoint.id, { event_ids: [event!.id] }));
+      await w.settle();
+    }
+    await w.advance(1_000);
+    const rows = await attempts(w, endpoint.id);
+    assert.deepEqual(rows.map((row) => [row.attempt, row.status]), [[1, "failed"]]);
+  }));
