@@ -52,7 +52,7 @@ export function Card(
   },
 ) {
   return (
-    <section class="card" aria-label={title} {...(id === undefined ? {} : { id })}>
+    <section class="card" {...(id === undefined ? {} : { id })}>
       <header>
         <h2>{title}</h2>
         {hint === undefined ? null : <div>{hint}</div>}
