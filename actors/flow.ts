@@ -145,7 +145,7 @@ export class Flow {
       }
     }
     await this.#drained(graceMs);
-    await this.recorder.idle();
+    await this.recorder.stop();
     // What cannot be given back now is free when its claim runs out.
     await giveBack(this.#held, this.d).catch((error) => this.d.observer.failed("give_back", error));
   }

@@ -1,14 +1,17 @@
 /**
  * Stage 3, record: what was settled since the last commit → ONE commit { attempt rows + pair state + endpoint health + job
  * rows done + Deliver rows for what goes on, or dead } ("Delivering an attempt", steps 5 to 7). One flush at a time, so a
- * flush holds whatever ended during the one before.
+ * flush holds whatever ended during the one before. While the store is full or held by another process, results are kept and
+ * tried again for as long as their claims last, so that nothing has to be sent twice for it (D4).
  * Invariants: J1, J2 (a row leaves only with its results), D1 (only the holder of the claim records, checked).
  */
 import type { EndpointId } from "../lib/ids.ts";
-import { HANDOVER_AFTER_MS } from "../lib/limits.ts";
+import { HANDOVER_AFTER_MS, SECOND_MS } from "../lib/limits.ts";
 import { type Committer, CommitTooLargeError } from "../lib/edge/committer.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
+import type { Timers } from "../lib/edge/ports.ts";
+import { nothingWritten } from "../lib/edge/store_fault.ts";
 import { HealthBook } from "./health_book.ts";
 import type { Lanes } from "./lanes.ts";
 import { RecordBatch, type RecordDeps } from "./record_batch.ts";
@@ -18,6 +21,7 @@ export interface RecorderDeps extends RecordDeps {
   kv: Kv;
   committer: Committer;
   jobs: Jobs;
+  timers: Timers;
   lanes(): Lanes<Work>;
   /** A row for later was written. */
   noteDue(due: number): void;
@@ -32,12 +36,17 @@ export interface RecorderDeps extends RecordDeps {
   failed(what: string, error: unknown): void;
 }
 
+/** Pause after the store took nothing. */
+const REFUSED_MS = SECOND_MS;
+
 export class Recorder {
   #dirty = new Set<Held>();
   /** Jobs recorded one a flush, because a flush they were part of could not be built. */
   #alone = new Set<Held>();
   #running: Promise<void> | null = null;
   #health: HealthBook;
+  #endPause: (() => void) | null = null;
+  #stopping = false;
 
   constructor(readonly d: RecorderDeps) {
     this.#health = new HealthBook(d.kv);
@@ -66,7 +75,10 @@ export class Recorder {
     this.d.released(held);
   }
 
-  async idle(): Promise<void> {
+  /** Records what is settled, and waits no more for a store that takes nothing. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#endPause?.();
     while (this.#running !== null) await this.#running;
   }
 
@@ -100,6 +112,7 @@ export class Recorder {
       this.d.failed("record", error);
       batch.jobs.undo();
       this.#health.forget(batch.endpoints());
+      if (nothingWritten(error) && !this.#stopping) return await this.#keep(batch);
       if (batch.helds().length > 1 && (!asked || error instanceof CommitTooLargeError)) {
         // Nothing was written, and one of them is why: apart, its neighbours pass.
         for (const held of batch.restore()) {
@@ -111,6 +124,18 @@ export class Recorder {
       // Whether it was committed is unknown: the rows, or the claims that run out, tell whoever looks next.
       for (const held of batch.helds()) this.lose(held);
     }
+  }
+
+  /** Gives everything back to its jobs, but for claims that run out: somebody else answers for those. */
+  async #keep(batch: RecordBatch): Promise<void> {
+    for (const held of batch.restore()) {
+      if (held.until <= this.d.now() + REFUSED_MS) this.lose(held);
+      else this.#dirty.add(held);
+    }
+    await new Promise<void>((resolve) => {
+      const timer = this.d.timers.after(REFUSED_MS, resolve);
+      this.#endPause = () => (this.d.timers.cancel(timer), resolve());
+    });
   }
 
   #overdue(held: Held): boolean {

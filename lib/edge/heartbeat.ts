@@ -36,13 +36,14 @@ export class Heartbeat {
     this.#arm();
   }
 
-  /** Removes the row: what is still claimed is then free for others. */
+  /** Removes the row: what is still claimed is then free for others. A row that cannot be removed is dead in 5 s. Never rejects. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) this.d.timers.cancel(this.#timer);
     await this.#beating;
     const key = keys.heartbeat(this.d.jobs.instance);
-    await this.d.committer.commit({ checks: [], writes: [{ op: "delete", key }] });
+    await this.d.committer.commit({ checks: [], writes: [{ op: "delete", key }] })
+      .catch((error) => this.d.failed("heartbeat", error));
   }
 
   /** Frees the claims of instances that show no sign of life. */
