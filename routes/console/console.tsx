@@ -173,7 +173,7 @@ class ConsoleRequest {
     const { timers, config } = this.services;
     const body = await readBody(this.c.req.raw, [FORM_TYPE], timers, config.bodyDeadlineMs);
     const form = new URLSearchParams(body.raw ? new TextDecoder().decode(body.bytes) : "");
-    demandOwnForm(this.c.req.raw, form, expected);
+    demandOwnForm(this.c.req.raw, form, expected, config.consoleHost ?? null);
     return form;
   }
 

@@ -70,17 +70,36 @@ Deno.test(
 );
 
 Deno.test(
-  "console csrf: a form without Origin passes only when the browser says it is of this site",
+  "console csrf: the browser's word counts first, then the Origin's host; without either a form is refused",
   withApi(async (api) => {
     const { loneKey, lone } = await world(api);
+    Object.assign(api.services.config, { consoleHost: "console.pylota.dev" });
     const id = await endpointOf(api, loneKey, lone), visitor = await signedIn(api, loneKey);
-    const type = { "content-type": "application/x-www-form-urlencoded" }, body = `csrf=${visitor.csrf}`;
-    const path = `/console/endpoints/${id}/disable`;
-    assert.equal((await visitor.send("POST", path, type, body)).status, 403);
-    assert.equal(
-      (await visitor.send("POST", path, { ...type, "sec-fetch-site": "same-origin" }, body)).status,
-      303,
-    );
+    const table: [reason: string, headers: Record<string, string>, status: number][] = [
+      ["neither", {}, 403],
+      ["the browser says so", { "sec-fetch-site": "same-origin" }, 303],
+      ["… behind a proxy that changes the Host", {
+        "sec-fetch-site": "same-origin",
+        origin: "https://seen.pylota.dev",
+      }, 303],
+      ["typed into the address bar", { "sec-fetch-site": "none", origin: visitor.origin }, 403],
+      ["our host", { origin: visitor.origin }, 303],
+      ["our host behind a proxy that ends TLS", { origin: visitor.origin.replace("http:", "https:") }, 303],
+      ["the console's own host", { origin: "https://console.pylota.dev" }, 303],
+      ["another port", { origin: `${visitor.origin}:81` }, 403],
+      ["another host", { origin: "https://evil.example.com" }, 403],
+      ["no address", { origin: "null" }, 403],
+    ];
+    for (const [reason, headers, status] of table) {
+      const sent = { "content-type": "application/x-www-form-urlencoded", ...headers };
+      const got = await visitor.send(
+        "POST",
+        `/console/endpoints/${id}/disable`,
+        sent,
+        `csrf=${visitor.csrf}`,
+      );
+      assert.equal(got.status, status, reason);
+    }
   }),
 );
 

@@ -79,7 +79,9 @@ export async function deliveriesCard(c: ConsoleContext, row: EndpointRow, manage
         )
         : null}
       <div id="deliveries" {...(first && errors.length === 0 ? { "data-live": "5000" } : {})}>
-        {list.data.length > 0
+        {errors.length > 0
+          ? null
+          : list.data.length > 0
           ? <DeliveryRows deliveries={list.data} endpoint={row.id} now={c.now} />
           : list.next_cursor !== null
           ? (

@@ -6,7 +6,7 @@ import { count, plural } from "../format.ts";
 import { type Endpoint, endpointsOf, type Place, placeOf } from "../reach.ts";
 import { healthOf, HealthPill } from "../status.tsx";
 import { type ConsoleContext, page, type PageView, type Visitor } from "../table.ts";
-import { Card, Empty, Head, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, Note, Table, Th, Time } from "../ui.tsx";
 
 const STATES = {
   all: "All states",
@@ -33,6 +33,9 @@ export async function endpointList(c: ConsoleContext): Promise<PageView> {
     <>
       <Head title="Endpoints" lead="Where events are delivered, newest first.">{create}</Head>
       <div class="stack">
+        {c.query.get("done") === "deleted"
+          ? <Note tone="ok" title="Deleted. What was pending for it is dropped." />
+          : null}
         {all.length === 0 ? null : (
           <form class="filters" method="get" role="search" aria-label="Endpoints">
             <div class="field">

@@ -93,7 +93,9 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
             )
             : null}
           <div id="events" {...(first && errors.length === 0 ? { "data-live": "5000" } : {})}>
-            {list.data.length > 0
+            {errors.length > 0
+              ? null
+              : list.data.length > 0
               ? <EventRows events={list.data} now={c.now} />
               : (
                 <Empty title={filtered ? "No event fits the filter" : "No events yet"}>
