@@ -155,3 +155,12 @@ Deno.test("ssrf_ranges: a look-up passes exactly when both guards pass each of i
     runs(2_000),
   );
 });
+
+Deno.test("ssrf_ranges: an ISATAP interface id in each of its four forms, and no other group before 5efe", () => {
+  const refused: number[] = [];
+  for (let group = 0; group <= 0xffff; group++) {
+    if (!judgeAnswers([`2606:4700:0:0:${group.toString(16)}:5efe:102:304`]).ok) refused.push(group);
+  }
+  // RFC 5214 §6.1: 0000:5efe, and the universal and group bits of RFC 4291 §2.5.1.
+  assert.deepEqual(refused, [0, 0x100, 0x200, 0x300]);
+});

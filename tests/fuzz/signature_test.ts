@@ -2,7 +2,14 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { Webhook } from "standardwebhooks";
-import { formatSecret, parseSecret, signatureHeader } from "../../lib/signing.ts";
+import {
+  formatSecret,
+  parseSecret,
+  SECRET_BYTES,
+  signatureHeader,
+  signV1a,
+  v1aSigner,
+} from "../../lib/signing.ts";
 import { mutated, runs } from "./runs.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -92,4 +99,22 @@ Deno.test("signing: a secret string has one spelling; any change of it is anothe
     ),
     runs(1_000),
   );
+});
+
+Deno.test("signing: secrets made here have 32 bytes, those read have 24 to 64, both ends included", () => {
+  assert.equal(SECRET_BYTES, 32);
+  for (const [length, ok] of [[23, false], [24, true], [32, true], [64, true], [65, false]] as const) {
+    assert.equal(parseSecret(formatSecret(new Uint8Array(length).fill(7))) !== null, ok, String(length));
+  }
+});
+
+Deno.test("v1a: a key of any other length, or under any other name, signs nothing", () => {
+  for (const length of [0, 32, 63, 65, 96]) {
+    assert.throws(() => v1aSigner(new Uint8Array(length)), TypeError, String(length));
+  }
+  const key = new Uint8Array(64).fill(7).toBase64();
+  assert.match(signV1a("whsk_" + key, "evt_1", 1, bytesOf("{}")), /^v1a,/);
+  for (const name of ["whpk_", "whsec", "WHSK_"]) {
+    assert.throws(() => signV1a(name + key, "evt_1", 1, bytesOf("{}")), TypeError, name);
+  }
 });

@@ -3,20 +3,8 @@ import type { Target } from "./targets.ts";
 
 export type Fate = "killed" | "timed out" | "survived";
 
-/** What the copy needs to run tests. */
-const COPIED = [
-  "actors",
-  "demo",
-  "lib",
-  "lint",
-  "migrations",
-  "routes",
-  "tests",
-  "tools",
-  "main.ts",
-  "deno.json",
-  "deno.lock",
-];
+/** What the copy does without. */
+const LEFT_OUT = new Set([".git", "data", "node_modules"]);
 
 /** A copy of the tree that one mutant at a time is put into. */
 export class Copy {
@@ -24,7 +12,9 @@ export class Copy {
 
   static async of(tree: string): Promise<Copy> {
     const root = await Deno.makeTempDir({ prefix: "mutate-" });
-    for (const name of COPIED) await copy(`${tree}/${name}`, `${root}/${name}`);
+    for await (const { name } of Deno.readDir(tree)) {
+      if (!LEFT_OUT.has(name)) await copy(`${tree}/${name}`, `${root}/${name}`);
+    }
     return new Copy(root);
   }
 

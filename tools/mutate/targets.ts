@@ -20,6 +20,6 @@ export const TARGETS: readonly Target[] = [
   { file: "lib/reach.ts", tests: ["tests/fuzz/reach_test.ts"] },
   { file: "lib/edge/jobs.ts", tests: ["tests/fuzz/jobs_test.ts"] },
   { file: "lib/edge/pump.ts", tests: ["tests/fuzz/pump_test.ts"] },
-  { file: "routes/auth.ts", tests: ["tests/routes/auth_test.ts", "tests/fuzz/auth_test.ts"] },
-  { file: "routes/scope.ts", tests: ["tests/routes/isolation_test.ts", "tests/fuzz/reach_test.ts"] },
+  { file: "routes/auth.ts", tests: ["tests/fuzz/auth_test.ts"] },
+  { file: "routes/scope.ts", tests: ["tests/fuzz/scope_test.ts"] },
 ];
