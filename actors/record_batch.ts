@@ -1,6 +1,6 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import type { EndpointId } from "../lib/ids.ts";
+import { type EndpointId, idAt } from "../lib/ids.ts";
 import { type AttemptRow, type EndpointRow, type HealthRow, keys, type PairRow } from "../lib/keys.ts";
 import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
@@ -218,7 +218,7 @@ export class RecordBatch {
     const next = delay === null ? null : this.d.now() + delay;
     const dead = settlement.kind === "dead" || (settlement.kind === "failed" && next === null);
     const row: AttemptRow = {
-      id: this.d.ids.next("delivery"),
+      id: idAt(this.d.ids, "delivery", at),
       event: item.event,
       event_id: item.id,
       event_type: item.type,

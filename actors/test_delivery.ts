@@ -4,7 +4,7 @@
  */
 import { ApiError, notFound } from "../lib/errors.ts";
 import { buildEnvelope } from "../lib/envelope.ts";
-import { type EndpointId, type EventId, type EventKey, type Ids, ulidTime } from "../lib/ids.ts";
+import { type EndpointId, type EventId, type EventKey, idAt, type Ids, ulidTime } from "../lib/ids.ts";
 import { type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Write } from "../lib/edge/kv.ts";
@@ -64,7 +64,7 @@ export async function testDelivery(
     );
   }
   const row: AttemptRow = {
-    id: d.ids.next("delivery"),
+    id: idAt(d.ids, "delivery", started),
     event: key,
     event_id: id,
     event_type: "webhook.test",

@@ -76,17 +76,29 @@ export function makeIds(now: () => number, unit: () => number): Ids {
   return { ulid, next: <K extends IdKind>(kind: K) => `${PREFIX[kind]}_${ulid()}` as Id<K> };
 }
 
+/**
+ * An id whose order is that of another moment than now: a delivery's is when its attempt began, though it is made when the attempt is
+ * recorded, so that lists by id are lists by `created_at`.
+ */
+export function idAt<K extends IdKind>(ids: Pick<Ids, "ulid">, kind: K, timeMs: number): Id<K> {
+  return `${PREFIX[kind]}_${timePart(Math.floor(timeMs))}${ids.ulid().slice(10)}` as Id<K>;
+}
+
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** A ULID from a time in ms and 10 bytes of randomness: the deterministic ids of the document. */
 export function ulidFrom(timeMs: number, random10: Uint8Array): string {
-  let time = "";
-  for (let i = 0, t = timeMs; i < 10; i++, t = Math.floor(t / 32)) time = CROCKFORD[t % 32] + time;
   let bits = 0n;
   for (const byte of random10.subarray(0, 10)) bits = (bits << 8n) | BigInt(byte);
   let tail = "";
   for (let i = 0; i < 16; i++, bits >>= 5n) tail = CROCKFORD[Number(bits & 31n)] + tail;
-  return time + tail;
+  return timePart(timeMs) + tail;
+}
+
+function timePart(timeMs: number): string {
+  let time = "";
+  for (let i = 0, t = timeMs; i < 10; i++, t = Math.floor(t / 32)) time = CROCKFORD[t % 32] + time;
+  return time;
 }
 
 /** The time part of a ULID (with or without its prefix), in ms. */

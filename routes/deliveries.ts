@@ -10,7 +10,7 @@ import {
   type KeyRow,
   keys,
 } from "../lib/keys.ts";
-import { HOUR_MS, MAX_REPLAY_IDS } from "../lib/limits.ts";
+import { MAX_REPLAY_IDS } from "../lib/limits.ts";
 import { auditWrites } from "../actors/audit.ts";
 import { live, partnerOfEndpoint } from "../actors/endpoints.ts";
 import { page } from "./cursor.ts";
@@ -49,9 +49,6 @@ export const showDelivery = (endpoint: EndpointId, row: AttemptRow) => ({
   next_attempt_at: isoOrNull(row.next_attempt_at),
   created_at: iso(row.created_at),
 });
-
-/** A row's id is made when its attempt is recorded, up to this much after `created_at`. */
-const RECORD_SLACK_MS = HOUR_MS;
 
 const params = { webhook_id: idOf("endpoint") };
 const queued = z.object({ queued: z.int() });
@@ -97,8 +94,9 @@ export const deliveryRoutes: Route[] = [
         body: await page<AttemptRow>(ctx, {
           prefix: keys.attemptsOf(webhook_id),
           at: (id) => keys.attempt(webhook_id, id as DeliveryId),
+          // A row's id carries its created_at, so the bounds are exact.
           from: query.after === undefined ? undefined : `dlv_${ulidFloor(query.after)}`,
-          to: query.before === undefined ? undefined : `dlv_${ulidFloor(query.before + RECORD_SLACK_MS)}`,
+          to: query.before === undefined ? undefined : `dlv_${ulidFloor(query.before)}`,
           show: (rows) => rows.map(({ value }) => fits(value) ? showDelivery(webhook_id, value) : null),
         }),
       };
