@@ -56,7 +56,7 @@ export const METRICS = {
   http_ms: {
     kind: "histogram",
     help: "Milliseconds from a request's head to its answer.",
-    labels: ["route", "method", "status"],
+    labels: ["route", "method", "status", "code"],
     buckets: HTTP_MS,
   },
   rate_limited_total: { kind: "counter", help: "Requests refused by a rate limit.", labels: ["bucket"] },
