@@ -31,7 +31,10 @@ const eventAnchor = (name: string): string => `event-${name}`;
 /** What the page's navigation lists. */
 export function referenceSections(document: Json): Section[] {
   return [
-    { heading: "API", links: [...byTag(document).keys()].map((tag) => ({ href: `#${tagAnchor(tag)}`, text: tag })) },
+    {
+      heading: "API",
+      links: [...byTag(document).keys()].map((tag) => ({ href: `#${tagAnchor(tag)}`, text: tag })),
+    },
     {
       heading: "Webhooks",
       links: Object.keys(document.webhooks).map((name) => ({ href: `#${eventAnchor(name)}`, text: name })),
