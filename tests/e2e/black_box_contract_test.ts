@@ -34,6 +34,7 @@ Deno.test("black_box: pmail prints one JSON object alone, and exits 2 for a wron
   const row = JSON.parse(stdout);
   assert.equal(row.level, "platform");
   assert.equal(row.hash, undefined);
+  assert.deepEqual([row.created_at, row.expires_at], [new Date(row.created_at).toISOString(), null]);
   for (
     const args of [["keys", "create", "--level", "king"], ["keys", "burn"], [
       "keys",

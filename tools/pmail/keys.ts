@@ -78,7 +78,11 @@ export const keyCommands: Command[] = [
         return createKey({ kv, committer, now: realNow, ids, random: realRandom, pepper, mode }, spec, null);
       });
       const { hash: _, ...key } = row;
-      shown(line, { ...key, secret });
+      const [created_at, expires_at] = [
+        isoOf(row.created_at),
+        row.expires_at === null ? null : isoOf(row.expires_at),
+      ];
+      shown(line, { ...key, created_at, expires_at, secret }); // as the API shows it
     },
   },
   {
