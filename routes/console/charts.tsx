@@ -34,6 +34,13 @@ export function HourChart({ id, hours }: { id: string; hours: readonly Hour[] })
             <text x={LEFT - 8} y={y(part * top) + 4} text-anchor="end">{short(part * top)}</text>
           </>
         ))}
+        {total.succeeded + total.failed > 0
+          ? null
+          : (
+            <text x={LEFT + (WIDTH - LEFT) / 2} y={TOP + room / 2 - 8} text-anchor="middle">
+              No attempts in this time
+            </text>
+          )}
         {hours.map((hour, i) => {
           const x = LEFT + i * step;
           const bad = room * hour.failed / top, good = room * hour.succeeded / top;
@@ -121,20 +128,20 @@ export function Spark({ hours }: { hours: readonly Hour[] }) {
   const said = total.succeeded + total.failed === 0
     ? "No attempts in the last 24 hours"
     : `Last 24 hours: ${count(total.succeeded)} delivered, ${plural(total.failed, "failed attempt")}`;
+  /** One path of all hours' bars: where each begins above the ground, and its height. */
+  const shape = (bar: (hour: Hour) => [from: number, height: number]) =>
+    hours.map((hour, i) => {
+      const [from, height] = bar(hour);
+      return height === 0
+        ? ""
+        : `M${5 * i} ${(26 - from).toFixed(1)}v-${height.toFixed(1)}h4v${height.toFixed(1)}z`;
+    }).join("");
   return (
     <svg class="spark" width="120" height="26" viewBox="0 0 120 26" role="img" aria-label={said}>
       <title>{said}</title>
-      {hours.map((hour, i) => {
-        const bad = 24 * hour.failed / top, good = 24 * hour.succeeded / top, x = i * 5;
-        return hour.succeeded + hour.failed === 0
-          ? <rect class="zero" x={x} y="25" width="4" height="1" />
-          : (
-            <>
-              <rect class="ok" x={x} y={26 - good} width="4" height={floor(good)} />
-              <rect class="bad" x={x} y={26 - good - floor(bad)} width="4" height={floor(bad)} />
-            </>
-          );
-      })}
+      <path class="zero" d={shape((hour) => [0, hour.succeeded + hour.failed === 0 ? 1 : 0])} />
+      <path class="ok" d={shape((hour) => [0, floor(24 * hour.succeeded / top)])} />
+      <path class="bad" d={shape((hour) => [24 * hour.succeeded / top, floor(24 * hour.failed / top)])} />
     </svg>
   );
 }

@@ -57,7 +57,7 @@ export function mountConsole(
   const handle = async (c: AnyContext): Promise<Response> => {
     const request = new ConsoleRequest(c, rows, services, limiter);
     const response = await request.answer();
-    note(c, request.route, response.status, request.code, services);
+    note(c, request, response.status, services);
     return response;
   };
   app.all("/console", handle);
@@ -288,11 +288,20 @@ function find<R extends ConsoleRow | OpenRow>(
 }
 
 /** The same line and metrics as a request to the API leaves (`app.ts`). */
-function note(c: AnyContext, route: string, status: number, code: string, services: Services): void {
+function note(c: AnyContext, request: ConsoleRequest, status: number, services: Services): void {
+  const { route, code, visitor } = request;
   const ms = Math.max(0, services.now() - c.get("started"));
   const method = ["GET", "HEAD", "POST"].includes(c.req.method) ? c.req.method : "other";
   const labels = { route, method, status: `${Math.floor(status / 100)}xx`, code };
   services.metrics.count("http_requests_total", labels);
   services.metrics.observe("http_ms", ms, labels);
-  services.log.info("http_request", { request_id: c.get("requestId"), route, method, status, code, ms });
+  services.log.info("http_request", {
+    request_id: request.requestId,
+    route,
+    method,
+    status,
+    code,
+    ms,
+    key_id: visitor?.key.id,
+  });
 }

@@ -36,7 +36,7 @@ export function relative(ms: number, now: number): string {
 
 /** A share as people say it: never "100 %" when something failed. */
 export function share(part: number, total: number): string {
-  if (total === 0) return "–";
+  if (total === 0) return "none";
   const percent = 100 * part / total;
   if (part < total && percent > 99.9) return "> 99.9 %";
   if (part > 0 && percent < 0.1) return "< 0.1 %";

@@ -187,6 +187,11 @@ export function PostForm(
   );
 }
 
+/** Text of a catalogue: what stands between backticks is code. */
+export function Prose({ text }: { text: string }) {
+  return <>{text.split("`").map((part, i) => i % 2 === 0 ? part : <code>{part}</code>)}</>;
+}
+
 /** A labelled control. `error` is tied to it for screen readers. */
 export function Field(
   { id, label, hint, error, children }: {

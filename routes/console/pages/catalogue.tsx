@@ -7,7 +7,7 @@ import { type Endpoint, endpointsOf, placeOf } from "../reach.ts";
 import type { EventTypeShown } from "../shapes.ts";
 import { HealthPill } from "../status.tsx";
 import { type ConsoleContext, page, type PageView } from "../table.ts";
-import { Card, Code, Empty, Head, Table, Th } from "../ui.tsx";
+import { Card, Code, Empty, Head, Prose, Table, Th } from "../ui.tsx";
 import { holds } from "../../../lib/reach.ts";
 import { typesFor } from "./types.ts";
 
@@ -47,7 +47,11 @@ export async function cataloguePage(c: ConsoleContext): Promise<PageView> {
                   <th scope="row">
                     <a class="mono" href={`/console/${place.path}/catalogue/${name}`}>{name}</a>
                   </th>
-                  <td>{description === "" ? <span class="muted">No description</span> : description}</td>
+                  <td>
+                    {description === ""
+                      ? <span class="muted">No description</span>
+                      : <Prose text={description} />}
+                  </td>
                   <td class="num">{endpoints.filter((endpoint) => listens(endpoint, name)).length}</td>
                 </tr>
               ))}
@@ -70,7 +74,7 @@ export async function typePage(c: ConsoleContext): Promise<PageView> {
     <>
       <Head
         title={name}
-        lead={type.description}
+        lead={<Prose text={type.description} />}
         crumbs={[[`/console/${place.path}`, place.name], [`/console/${place.path}/catalogue`, "Event types"]]}
       />
       <div class="stack">

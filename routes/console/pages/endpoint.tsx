@@ -56,7 +56,7 @@ export async function endpointPage(c: ConsoleContext): Promise<PageView> {
           <Figure
             name="Delivered"
             value={count(total.succeeded)}
-            sub={`${share(total.succeeded, attempts)} of attempts`}
+            sub={attempts === 0 ? "no attempts yet" : `${share(total.succeeded, attempts)} of attempts`}
           />
           <Figure name="Failed attempts" value={count(total.failed)} sub={`${count(total.dead)} gone dead`} />
           <Figure name="Latency p50" value={shown(quantile(total.latency, 0.5))} sub="event to your 2xx" />

@@ -84,7 +84,7 @@ function Figures({ hours }: { hours: readonly Hour[] }) {
       <Figure
         name="Delivered"
         value={count(total.succeeded)}
-        sub={`${share(total.succeeded, attempts)} of attempts`}
+        sub={attempts === 0 ? "no attempts yet" : `${share(total.succeeded, attempts)} of attempts`}
       />
       <Figure name="Failed attempts" value={count(total.failed)} sub="retried on schedule" />
       <Figure name="Gone dead" value={count(total.dead)} sub="replayable for 30 days" />

@@ -36,7 +36,7 @@ function inBrowser(name: string, body: (browser: Browser, served: Served) => Pro
 /** A page whose errors, its own and refused loads, fail the test. */
 async function open(context: BrowserContext, errors: string[]): Promise<Page> {
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   page.on("pageerror", (error) => void errors.push(error.message));
   page.on("console", (message) => {
     if (message.type() === "error" && !/the server responded with a status of 4\d\d/.test(message.text())) {
