@@ -13,14 +13,23 @@ export interface LaneLimits {
 }
 
 const MAX_WAIT_MS = VISIBILITY_MS / 3;
+/** Work that found no room is due again this much later at the least. */
+const MIN_LATER_MS = 500;
+/** So far ahead at the most it is spread at its lane's pace, which may change. */
+const NEAR_MS = MINUTE_MS;
+/** Beyond that one row after the other: 500 a second is what the rows of a lane that stands still cost the store. */
+const FAR_STEP_MS = 2;
 
 interface Lane<W> {
   waiting: W[];
   inFlight: number;
   /** Smoothed duration of an attempt, ms. */
   durationMs: number;
-  /** Until when deferred work is spread already, Unix ms. */
-  horizon: number;
+  /** Until when deferred work is spread already at the lane's pace, and beyond it, Unix ms. */
+  near: number;
+  far: number;
+  /** When it was last asked to defer, Unix ms. */
+  asked: number;
   /** Room promised to jobs that are being claimed or opened. */
   reserved: number;
 }
@@ -76,13 +85,19 @@ export class Lanes<W> {
     if (count < 0) this.freed();
   }
 
-  /** When `count` works of a full lane are likely to find room: spread at the lane's own pace, at most a minute ahead. */
+  /**
+   * When a row with `count` works of a full lane is likely to find room: spread at the lane's own pace for a minute, and beyond it
+   * as thinly as many rows need, so that a backlog is looked at again the later the larger it is.
+   */
   later(endpoint: EndpointId, count: number): number {
     const lane = this.#lane(endpoint);
     const now = this.now();
+    if (now < lane.asked) lane.near = lane.far = 0; // the clock went back: those times are no guide any more
+    lane.asked = now;
     const step = Math.max(1, lane.durationMs) * count / this.limits.maxPerEndpoint;
-    lane.horizon = Math.min(Math.max(lane.horizon, now + 500) + step, now + MINUTE_MS);
-    return Math.ceil(lane.horizon);
+    const near = Math.max(lane.near, now + MIN_LATER_MS) + step;
+    if (near <= now + NEAR_MS) return Math.ceil(lane.near = near);
+    return lane.far = Math.ceil(Math.max(lane.far, now + NEAR_MS)) + FAR_STEP_MS;
   }
 
   /** Takes out what has not started; the caller writes it down or settles it. */
@@ -105,14 +120,16 @@ export class Lanes<W> {
     let lane = this.#lanes.get(endpoint);
     if (lane === undefined) {
       if (this.#lanes.size > 50_000) this.#forgetIdle();
-      this.#lanes.set(endpoint, lane = { waiting: [], inFlight: 0, durationMs: 20, horizon: 0, reserved: 0 });
+      lane = { waiting: [], inFlight: 0, durationMs: 20, near: 0, far: 0, asked: 0, reserved: 0 };
+      this.#lanes.set(endpoint, lane);
     }
     return lane;
   }
 
   #forgetIdle(): void {
     for (const [endpoint, lane] of this.#lanes) {
-      if (lane.waiting.length + lane.inFlight + lane.reserved === 0 && lane.horizon < this.now()) {
+      const idle = lane.waiting.length + lane.inFlight + lane.reserved === 0;
+      if (idle && Math.max(lane.near, lane.far) < this.now()) {
         this.#lanes.delete(endpoint);
       }
     }
