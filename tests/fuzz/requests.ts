@@ -38,7 +38,7 @@ const HINTS: Hints = {
   identity_id: fc.constant("$idn$0"),
   identity_ids: fc.constant(["$idn$0"]),
   scope: fc.constantFrom("thread", "message", "identity"),
-  type: fc.constantFrom("order.paid", "identity.key_created", ...TYPES),
+  type: fc.constantFrom("order.paid", "order.paid", "order.paid", "identity.key_created", ...TYPES),
   data: fc.oneof(
     fc.constant({ amount: 1 }),
     fc.constant({ identity_id: "$idn$0", kid: "k1" }),

@@ -15,6 +15,8 @@ const HOUSEKEEPING =
   "when passed buckets are forgotten changes nothing but memory: what has passed never rings";
 const BATCH = "how many rows a read fetches at once changes its speed alone";
 const NO_TIMER = "cancelling no timer, or one that has run, does nothing";
+const COUNTED = "only whether it has changed is looked at, not by how much";
+const FIRST_FOUR = "an address has eight groups, and only the first four are looked at";
 
 export const JUSTIFIED: readonly Justified[] = [
   {
@@ -118,5 +120,39 @@ export const JUSTIFIED: readonly Justified[] = [
     was: "let next = Infinity, full = false;",
     is: "let next = Infinity, full = true;",
     reason: "set by every row that is due; with none, the page is short and the same is returned",
+  },
+  {
+    file: "routes/auth.ts",
+    was: "let writes = 0;",
+    is: "let writes = 1;",
+    reason: COUNTED,
+  },
+  {
+    file: "routes/auth.ts",
+    was: "writes++;",
+    is: "writes--;",
+    reason: COUNTED,
+  },
+  {
+    file: "routes/auth.ts",
+    was:
+      'const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);',
+    is:
+      'const missing = tail === undefined ? 1 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);',
+    reason: FIRST_FOUR,
+  },
+  {
+    file: "routes/auth.ts",
+    was:
+      'const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);',
+    is:
+      'const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 1 : tail.split(":").length);',
+    reason: FIRST_FOUR,
+  },
+  {
+    file: "routes/auth.ts",
+    was: 'const all = [...groups, ...Array(Math.max(0, missing)).fill("0"), ...(tail ?? "").split(":")];',
+    is: 'const all = [...groups, ...Array(Math.max(1, missing)).fill("0"), ...(tail ?? "").split(":")];',
+    reason: FIRST_FOUR,
   },
 ];
