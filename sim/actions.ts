@@ -7,7 +7,7 @@ import { createEndpoint, deleteEndpoint, rotateSecret, updateEndpoint } from "..
 import { updatePartner } from "../actors/tenancy.ts";
 import type { Selection } from "../actors/replay.ts";
 import type { Isolate } from "./isolate.ts";
-import { MOODS } from "./net.ts";
+import { MOODS } from "./acts.ts";
 import type { Wanted } from "./producers.ts";
 import { Rng } from "./rng.ts";
 import type { Step, StepKind } from "./script.ts";

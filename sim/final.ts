@@ -20,13 +20,13 @@ export function checkEnd(world: World): Account {
   checkAppends(world);
   checkOwners(world);
   const account: Account = { delivered: 0, dead: 0, parked: 0, dropped: 0 };
-  for (const pair of model.owed) {
+  for (const pair of model.deliveries.owed) {
     const [endpoint] = pair.split(" ") as [string, string];
     const row = model.pairs.get(pair);
     if (row !== undefined && isTerminal(row)) account[row.status === "succeeded" ? "delivered" : "dead"]++;
-    else if (model.endpoints.get(endpoint)?.now.deleted_at !== null) account.dropped++;
+    else if (model.deleted(endpoint)) account.dropped++;
     else if (isParked(world, pair)) account.parked++;
-    else if (model.settled(pair)) account.dead++; // a test delivery that failed
+    else if (model.deliveries.settled(pair)) account.dead++; // a test delivery that failed
     else model.violated("J1", `${pair} has no end`);
   }
   for (const [how, count] of Object.entries(account)) world.tally.count(`ended_${how}`, count);

@@ -12,7 +12,7 @@ import type { Script } from "./script.ts";
 const SHOWN_LINES = 60;
 const SHRUNK_FAILURES = 3;
 /** From so many seeds on every "sometimes" must have happened. */
-const ENOUGH_SEEDS = 1_000;
+const ENOUGH_SEEDS = 2_000;
 
 function option(name: string): string | undefined {
   const at = Deno.args.indexOf(`--${name}`);

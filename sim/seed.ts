@@ -4,7 +4,7 @@ import { updatePartner } from "../actors/tenancy.ts";
 import { act } from "./actions.ts";
 import { type Account, checkEnd } from "./final.ts";
 import type { Violation } from "./model.ts";
-import { MOODS } from "./net.ts";
+import { MOODS } from "./acts.ts";
 import { Rng } from "./rng.ts";
 import { makeScript, type Script } from "./script.ts";
 import { type Cast, setUp } from "./setup.ts";

@@ -12,7 +12,7 @@ import {
 import type { KvKey } from "../lib/edge/kv.ts";
 import { secretAad } from "../actors/secrets.ts";
 import { scopeOfEndpoint } from "../actors/endpoints.ts";
-import { type MoodName, MOODS } from "./net.ts";
+import { type MoodName, MOODS } from "./acts.ts";
 import type { Rng } from "./rng.ts";
 import type { World } from "./world.ts";
 

@@ -1,5 +1,5 @@
 /** What a batch of seeds must have met at least once: a batch that never met it proves nothing about it. */
-import { MOODS } from "./net.ts";
+import { MOODS } from "./acts.ts";
 import { STEP_KINDS } from "./script.ts";
 
 const acts = [...new Set(Object.values(MOODS).flatMap((mood) => Object.keys(mood)))];
@@ -16,7 +16,7 @@ export const SOMETIMES: readonly string[] = [
     "crash_after",
   ],
   ...["bell_dropped", "bell_repeated", "doorbell", "cron_missed", "swept"],
-  ...["killed", "stopped", "stop_failed", "start_failed", "poisoned"],
+  ...["killed", "stopped", "start_failed", "poisoned"],
   ...acts.map((act) => `net_${act}`),
   ...STEP_KINDS.map((kind) => `step_${kind}`),
   ...["attempt_succeeded", "attempt_failed", "attempt_dead"],
@@ -36,7 +36,6 @@ export const SOMETIMES: readonly string[] = [
   ...["ended_delivered", "ended_dead", "ended_parked", "ended_dropped"],
   ...["disabled_gone", "disabled_failing", "endpoint_deleted", "handed_over", "recovered", "redriven"],
   ...["acknowledged", "append_unknown", "duplicate_append", "replayed", "replay_after_attempts"],
-  ...["claim", "deliver", "fan_out", "heartbeat", "open", "pump", "record", "secret", "sweep"].map((what) =>
-    `fault_in_${what}`
-  ),
+  ...["claim", "deliver", "fan_out", "heartbeat", "open", "pump", "record", "secret", "sweep", "give_back"]
+    .map((what) => `fault_in_${what}`),
 ];

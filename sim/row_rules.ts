@@ -1,0 +1,130 @@
+/**
+ * Rules of what commits write: an event exists with its owner's counter and its Fanout job (O1, J1), counters only grow (O2), a
+ * disabling tells of itself, and no content leaks into other rows (P1).
+ */
+import type { EndpointRow, EventRow, Job, PartnerRow } from "../lib/keys.ts";
+import type { KvKey } from "../lib/edge/kv.ts";
+import { CANARY, type Changes, type Facts, FAMILY } from "./facts.ts";
+import { type EndpointHistory, type EventRecord, History, type PartnerHistory } from "./history.ts";
+
+const CONTENT = new Set<unknown>([FAMILY.event, FAMILY.chunk, FAMILY.state]);
+
+export class RowRules {
+  constructor(readonly facts: Facts) {}
+
+  /** Learns what a commit wrote. @returns the events it made that are to be fanned out. */
+  landed(changes: Changes): EventRecord[] {
+    const created: EventRecord[] = [];
+    for (const { key, before, after } of changes) {
+      this.#leaks(key, after);
+      if (key[0] === FAMILY.endpoint && after !== null) this.#endpoint(after as EndpointRow, changes);
+      else if (key[0] === FAMILY.partner && after !== null) this.#partner(after as PartnerRow);
+      else if (key[0] === FAMILY.event) {
+        this.#event(key[1] as string, after as EventRow | null, changes, created);
+      } else if (key[0] === FAMILY.meta && (after as number) < ((before as number | null) ?? 0)) {
+        this.facts.violated("O2", `the counter of ${String(key[3])} went back`);
+      }
+    }
+    this.#witness(changes);
+    return created;
+  }
+
+  /** Doorbells are pointers. */
+  rung(value: unknown): void {
+    if (JSON.stringify(value).includes(CANARY)) this.facts.violated("P1", "content in a queue message");
+  }
+
+  /** Branches that only the shape of a commit shows. */
+  #witness(changes: Changes): void {
+    const jobs = changes.filter(({ key }) => key[0] === FAMILY.job);
+    const came = (kind: string, claimed: boolean) =>
+      jobs.some(({ after }) =>
+        after !== null && (after as Job).kind === kind && ((after as Job).by !== undefined) === claimed
+      );
+    const went = (kind: string, claimed: boolean) =>
+      jobs.some(({ before, after }) =>
+        after === null && (before as Job | null)?.kind === kind &&
+        ((before as Job).by !== undefined) === claimed
+      );
+    if (went("fanout", true) && came("deliver", true)) this.facts.d.tally.count("handed_over");
+    for (const kind of ["fanout", "deliver"]) {
+      if (jobs.length === 2 && changes.length === 2 && went(kind, true) && came(kind, false)) {
+        this.facts.d.tally.count("recovered");
+      }
+    }
+  }
+
+  #leaks(key: KvKey, value: unknown): void {
+    if (value === null || typeof value !== "object" || CONTENT.has(key[0])) return;
+    if (JSON.stringify(value).includes(CANARY)) this.facts.violated("P1", `content in ${String(key[0])}`);
+  }
+
+  #endpoint(row: EndpointRow, changes: Changes): void {
+    const history: EndpointHistory = this.facts.endpoints.get(row.id) ?? new History();
+    const before = history.versions.at(-1)?.row;
+    history.add(this.facts.d.mono(), row);
+    this.facts.endpoints.set(row.id, history);
+    this.facts.hosts.set(new URL(row.url).hostname, row.id);
+    this.facts.d.trace(
+      `endpoint ${row.id} ${row.deleted_at !== null ? "deleted" : row.enabled ? "on" : "off"}`,
+    );
+    if (before?.enabled && !row.enabled && row.disabled_reason !== "manual") {
+      this.facts.d.tally.count(`disabled_${row.disabled_reason}`);
+      const told = changes.some(({ key, after }) =>
+        key[0] === FAMILY.event && (after as EventRow | null)?.type === "webhook.disabled"
+      );
+      if (!told) this.facts.violated("O1", `${row.id} was disabled and no event tells of it`);
+    }
+    if (row.deleted_at !== null) this.facts.d.tally.count("endpoint_deleted");
+  }
+
+  #partner(row: PartnerRow): void {
+    const history: PartnerHistory = this.facts.partners.get(row.id) ?? new History();
+    history.add(this.facts.d.mono(), row);
+    this.facts.partners.set(row.id, history);
+  }
+
+  #event(key: string, row: EventRow | null, changes: Changes, created: EventRecord[]): void {
+    const known = this.facts.events.get(key);
+    if (known !== undefined) {
+      if (row === null || row.body === null) known.erased = true;
+      return;
+    }
+    if (row === null || row.body === null) return;
+    const body = typeof row.body === "number" ? joined(key, row.body, changes) : row.body;
+    const id = row.id ?? `evt_${key}`;
+    const about = row.type === "webhook.disabled"
+      ? JSON.parse(new TextDecoder().decode(body)).data.webhook_id as string
+      : null;
+    const { type, tenant, partner, identity, kind, owner, seq, at } = row;
+    const event: EventRecord = {
+      ...{ key, id, type, tenant, partner, identity, kind, owner, seq, at, body, about },
+      committed: this.facts.d.mono(),
+      erased: false,
+    };
+    this.facts.events.set(key, event);
+    this.facts.eventsById.set(id, event);
+    this.facts.d.trace(`event ${id} ${type} of ${owner} #${seq}`);
+    if (type !== "webhook.test") created.push(event);
+    if (kind === "platform") return;
+    const name = `${kind} ${tenant} ${owner}`, last = this.facts.sequences.get(name) ?? 0;
+    if (seq === null || seq <= last) this.facts.violated("O2", `${name} gave out ${seq} after ${last}`);
+    else this.facts.sequences.set(name, seq);
+    const meta = changes.find((change) =>
+      change.key[0] === FAMILY.meta && change.key[2] === tenant && change.key[3] === owner
+    );
+    if (meta === undefined || (meta.after as number) < (seq ?? 0)) {
+      this.facts.violated("O1", `event ${id} landed without its owner's counter`);
+    }
+  }
+}
+
+function joined(key: string, count: number, changes: Changes): Uint8Array {
+  const parts = Array.from(
+    { length: count },
+    (_, i) =>
+      changes.find((change) => change.key[0] === FAMILY.chunk && change.key[1] === key && change.key[2] === i)
+        ?.after as Uint8Array,
+  );
+  return Uint8Array.from(parts.flatMap((part) => [...part]));
+}
