@@ -1,9 +1,10 @@
 /**
  * The yardstick: N signed POSTs of 1 KB in a loop over 64 connections, nothing stored. `deno run bare.ts '{"origin","n"}'`.
- * Prints `{ perSecond }`. This is what the machine could do at the most with this client and this receiver.
+ * Prints `{ perSecond, cpuUs }`. This is what the machine could do at the most with this client and this receiver.
  */
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
+import process from "node:process";
 import { Pool } from "undici";
 import { envelope, inParallel, SECRET } from "./payload.ts";
 
@@ -34,7 +35,9 @@ async function post(): Promise<void> {
 }
 
 await inParallel(Math.min(n, 3_000), CONNECTIONS, post);
-const start = performance.now();
+const cpu = process.cpuUsage(), start = performance.now();
 await inParallel(n, CONNECTIONS, post);
-console.log(JSON.stringify({ perSecond: Math.round(n / (performance.now() - start) * 1_000) }));
+const perSecond = Math.round(n / (performance.now() - start) * 1_000),
+  { user, system } = process.cpuUsage(cpu);
+console.log(JSON.stringify({ perSecond, cpuUs: Math.round((user + system) / n) }));
 Deno.exit(0);

@@ -40,8 +40,9 @@ async function measureRound(index: number): Promise<Round> {
     if (wanted(name)) note(name, await ours.phase(role, { n: sizes.n, ...options }));
   };
   const yardstick = async () => {
-    round.bare.push(await ours.bare(sizes.n));
-    say({ round: index, phase: "bare", perSecond: round.bare.at(-1) });
+    const found = await ours.bare(sizes.n);
+    round.bare.push(found.perSecond!);
+    note("bare", found);
   };
   await yardstick();
   await run("flood");

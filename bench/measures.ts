@@ -60,6 +60,11 @@ export const MEASURES: readonly Measure[] = [
   rate("one event to 10 endpoints, deliveries / bare loop", "fan", {
     ratio: quotient(of("fan", "perSecond"), ({ bare }) => bare.at(-1)),
   }),
+  ...["bare", "append", "flood", "drain"].map((phase): Measure => ({
+    name: `CPU time an event: ${phase}`,
+    unit: "µs",
+    value: of(phase, "cpuUs"),
+  })),
   { name: "append to receipt at 200/s, p50", unit: "ms", value: of("steady", "p50Ms") },
   { name: "append to receipt at 200/s, p99", unit: "ms", value: of("steady", "p99Ms") },
   rate("append beside a backlog; cost / empty store", "append_beside", {
