@@ -6,8 +6,10 @@ export class Cache<K, V> {
 
   get(key: K, load: () => Promise<V>): Promise<V> {
     const hit = this.#entries.get(key);
-    if (hit !== undefined && hit.until > this.now()) return hit.value;
-    const entry = { value: load(), until: this.now() + this.ttlMs };
+    const now = this.now();
+    // Neither too old nor, where the clock went back, from a time to come.
+    if (hit !== undefined && hit.until > now && hit.until <= now + this.ttlMs) return hit.value;
+    const entry = { value: load(), until: now + this.ttlMs };
     if (this.#entries.size >= this.maxEntries) this.#entries.clear();
     this.#entries.set(key, entry);
     entry.value.catch(() => this.#entries.get(key) === entry && this.#entries.delete(key));

@@ -179,7 +179,8 @@ export function makeOwners(deps: OwnerDeps): Owners {
 
   async function tenantOf(tenant: TenantId): Promise<TenantRow> {
     const cached = tenants.get(tenant);
-    if (cached !== undefined && cached.until > deps.now()) return cached.row;
+    const left = cached === undefined ? 0 : cached.until - deps.now();
+    if (cached !== undefined && left > 0 && left <= TENANT_CACHE_MS) return cached.row; // more: the clock went back
     const { value } = await deps.kv.get<TenantRow>(keys.tenant(tenant));
     if (value === null) throw notFound("tenant");
     if (tenants.size > MAX_ACTORS) tenants.clear();

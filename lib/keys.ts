@@ -114,8 +114,12 @@ export const deadLetter = z.object({
 });
 export type DeadLetter = z.infer<typeof deadLetter>;
 
-/** An instance's sign of life. */
-export const heartbeat = z.object({ at: ms, started_at: ms });
+/**
+ * An instance's sign of life. `latest` is there once its clock went back: the latest time it ever showed, because claims of then
+ * lie as far ahead.
+ */
+export const heartbeat = z.object({ at: ms, started_at: ms, latest: ms.optional() });
+export type Heartbeat = z.infer<typeof heartbeat>;
 
 // --- Endpoints and deliveries ------------------------------------------------------------------------
 

@@ -26,7 +26,9 @@ export function makeKeyCache(deps: { kv: Kv; now(): number }): KeyCache {
   return {
     async get(lookup) {
       const hit = rows.get(lookup);
-      if (hit !== undefined && hit.until > deps.now()) return hit.row;
+      const left = hit === undefined ? 0 : hit.until - deps.now();
+      // More is left than a row is kept for: the clock went back, and a key revoked elsewhere would open for as long.
+      if (hit !== undefined && left > 0 && left <= KEY_CACHE_MS) return hit.row;
       const seen = writes;
       const { value } = await deps.kv.get<KeyRow>(keys.apiKey(lookup));
       if (value === null) return null; // not kept: guesses would push real keys out

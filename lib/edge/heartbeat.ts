@@ -1,8 +1,9 @@
 /**
  * Signs of life ("Crash", DESIGN §5): each instance writes a row every second; jobs claimed by one whose row is over 5 s old
- * are due again at once, so that a kill -9 costs seconds, not the visibility.
+ * are due again at once, so that a kill -9 costs seconds, not the visibility. Clocks may jump: a sign of life from a time to come
+ * counts for as long as it keeps changing, and claims are looked for wherever the instance's clock has been.
  */
-import { type Job, keys, within } from "../keys.ts";
+import { type Heartbeat as Beat, type Job, keys, within } from "../keys.ts";
 import { HEARTBEAT_DEAD_AFTER_MS, HEARTBEAT_EVERY_MS, VISIBILITY_MS } from "../limits.ts";
 import type { Committer } from "./committer.ts";
 import type { Jobs } from "./jobs.ts";
@@ -25,6 +26,10 @@ export class Heartbeat {
   #stopped = false;
   #beating: Promise<void> = Promise.resolve();
   readonly #startedAt: number;
+  /** The latest time the clock ever showed, Unix ms. */
+  #latest = 0;
+  /** Signs of life from a time to come, and since when they have not changed. */
+  #ahead = new Map<string, { versionstamp: string; since: number }>();
 
   constructor(readonly d: HeartbeatDeps) {
     this.#startedAt = d.now();
@@ -48,14 +53,12 @@ export class Heartbeat {
 
   /** Frees the claims of instances that show no sign of life. */
   async recover(): Promise<void> {
-    const beats: Deno.KvEntry<{ at: number }>[] = [];
-    for await (const row of this.d.kv.list<{ at: number }>({ prefix: keys.heartbeats() })) beats.push(row);
+    const beats: Deno.KvEntry<Beat>[] = [];
+    for await (const row of this.d.kv.list<Beat>({ prefix: keys.heartbeats() })) beats.push(row);
     for (const beat of beats) {
       const instance = beat.key[1] as string;
-      if (instance === this.d.jobs.instance || this.d.now() - beat.value.at <= HEARTBEAT_DEAD_AFTER_MS) {
-        continue;
-      }
-      const freed = await this.#free(instance);
+      if (instance === this.d.jobs.instance || !this.#isDead(instance, beat)) continue;
+      const freed = await this.#free(instance, beat.value);
       await this.d.committer.commit({
         checks: [{ key: beat.key, versionstamp: beat.versionstamp }],
         writes: [{ op: "delete", key: beat.key }],
@@ -64,11 +67,26 @@ export class Heartbeat {
     }
   }
 
-  async #free(instance: string): Promise<number> {
+  #isDead(instance: string, { value, versionstamp }: Deno.KvEntry<Beat>): boolean {
+    const now = this.d.now(), age = now - value.at;
+    const seen = this.#ahead.get(instance);
+    if (age >= -HEARTBEAT_DEAD_AFTER_MS) {
+      this.#ahead.delete(instance);
+      return age > HEARTBEAT_DEAD_AFTER_MS;
+    }
+    if (seen?.versionstamp === versionstamp && now >= seen.since) {
+      return now - seen.since > HEARTBEAT_DEAD_AFTER_MS;
+    }
+    this.#ahead.set(instance, { versionstamp, since: now });
+    return false;
+  }
+
+  async #free(instance: string, { at, latest }: Beat): Promise<number> {
     const now = this.d.now();
+    const last = Math.max(now, latest ?? at, at + HEARTBEAT_DEAD_AFTER_MS) + VISIBILITY_MS + 1;
     let freed = 0;
     for (let shard = 0; shard < this.d.jobs.shards; shard++) {
-      const [start, end] = [now, now + VISIBILITY_MS + 1].map((due) => within(keys.jobsOfShard(shard), due));
+      const [start, end] = [now, last].map((due) => within(keys.jobsOfShard(shard), due));
       const claimed: Deno.KvEntry<Job>[] = [];
       for await (const row of this.d.kv.list<Job>({ start: start!, end: end! })) {
         if (row.value.by === instance) claimed.push(row);
@@ -95,7 +113,10 @@ export class Heartbeat {
   }
 
   async #write(): Promise<void> {
-    const value = { at: this.d.now(), started_at: this.#startedAt };
+    const at = this.d.now();
+    this.#latest = Math.max(this.#latest, at);
+    const wentBack = this.#latest > at + HEARTBEAT_EVERY_MS;
+    const value: Beat = { at, started_at: this.#startedAt, ...(wentBack ? { latest: this.#latest } : {}) };
     const key = keys.heartbeat(this.d.jobs.instance);
     await this.d.committer.commit({ checks: [], writes: [{ op: "set", key, value }] });
   }

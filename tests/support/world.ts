@@ -19,7 +19,9 @@ export type { Isolate, IsolateOptions };
 
 export class World {
   readonly time = new ManualTime();
-  readonly net = new Network(() => this.time.now);
+  /** How far the wall clock is from the time that timers go by: it may jump, they do not. */
+  skewMs = 0;
+  readonly net = new Network(() => this.now());
   readonly isolates: Isolate[] = [];
   /** Secrets by endpoint, as their creator got them. */
   readonly secrets = new Map<string, string>();
@@ -36,7 +38,7 @@ export class World {
   /** Whether a failure was provoked; `expected` unless a test says else. */
   expects = ({ what }: { what: string; error: unknown }): boolean => this.expected.has(what);
 
-  now = (): number => this.time.now;
+  now = (): number => this.time.now + this.skewMs;
 
   /** Builds an isolate over the shared store and starts it. */
   async isolate(options: IsolateOptions = {}): Promise<Isolate> {
