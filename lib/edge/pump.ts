@@ -3,7 +3,7 @@
  * poke. It does not know what a job does. Invariant J3: a claim is a moved due time; a lost claim is skipped.
  */
 import type { Job } from "../keys.ts";
-import { MINUTE_MS } from "../limits.ts";
+import { MAX_ITEMS_PER_JOB, MINUTE_MS } from "../limits.ts";
 import type { Committer } from "./committer.ts";
 import { type Claim, dueOf, headOfShard, type Jobs } from "./jobs.ts";
 import type { Kv } from "./kv.ts";
@@ -106,6 +106,7 @@ export class Pump {
     for (let page = 0; page < PAGES_PER_TURN; page++) {
       const rows = await headOfShard(this.d.kv, shard, PAGE);
       const claims: Promise<boolean>[] = [];
+      const moves: Move[] = [];
       let next = Infinity, full = false;
       for (const row of rows) {
         const due = dueOf(row.key);
@@ -116,8 +117,10 @@ export class Pump {
         const admission = this.d.admit(row.value);
         full = admission === "full";
         if (full) break; // whoever frees room pokes
-        claims.push(admission === "start" ? this.#claim(row) : this.#postpone(row, laterOf(admission)));
+        if (admission === "start") claims.push(this.#claim(row));
+        else moves.push({ row, due: laterOf(admission) });
       }
+      for (const group of together(moves)) claims.push(this.#postpone(group));
       const answered = await Promise.all(claims);
       if (answered.includes(false)) return this.d.now() + REFUSED_MS; // not at once: the store may be down
       if (full || next < Infinity || rows.length < PAGE || this.#stopped) return next;
@@ -150,13 +153,16 @@ export class Pump {
     }
   }
 
-  async #postpone(row: Deno.KvEntry<Job>, due: number): Promise<boolean> {
-    const later = this.d.jobs.write(row.value, due);
-    const checks = [{ key: row.key, versionstamp: row.versionstamp }];
+  /** Rows that go on as one, due with the last of them. */
+  async #postpone(moves: Move[]): Promise<boolean> {
+    const due = Math.max(...moves.map((move) => move.due));
+    const later = this.d.jobs.write(merged(moves), due);
+    const checks = moves.map(({ row }) => ({ key: row.key, versionstamp: row.versionstamp }));
+    const deletes = moves.map(({ row }) => ({ op: "delete" as const, key: row.key }));
     try {
       const settled = await this.d.committer.commit({
         checks,
-        writes: [{ op: "delete", key: row.key }, ...later.writes],
+        writes: [...deletes, ...later.writes],
       });
       if (settled.ok) this.noteDue(due);
       else later.undo();
@@ -167,6 +173,42 @@ export class Pump {
       return false;
     }
   }
+}
+
+/** A due row without room, and when it is to be looked at again. */
+interface Move {
+  row: Deno.KvEntry<Job>;
+  due: number;
+}
+
+/**
+ * Rows of one endpoint that are moved at once go on as one, so that a backlog which waits is moved in fewer rows each time. What
+ * threw before stays alone: one poisoned item holds up no neighbour.
+ */
+function together(moves: readonly Move[]): Move[][] {
+  const groups: Move[][] = [];
+  const open = new Map<string, { moves: Move[]; items: number }>();
+  for (const move of moves) {
+    const job = move.row.value;
+    if (job.kind !== "deliver" || job.throws !== undefined) {
+      groups.push([move]);
+      continue;
+    }
+    let group = open.get(job.endpoint);
+    if (group === undefined || group.items + job.items.length > MAX_ITEMS_PER_JOB) {
+      open.set(job.endpoint, group = { moves: [], items: 0 });
+      groups.push(group.moves);
+    }
+    group.moves.push(move);
+    group.items += job.items.length;
+  }
+  return groups;
+}
+
+function merged(moves: readonly Move[]): Job {
+  const first = moves[0]!.row.value;
+  if (first.kind !== "deliver") return first;
+  return { ...first, items: moves.flatMap(({ row }) => row.value.kind === "deliver" ? row.value.items : []) };
 }
 
 const laterOf = (admission: Admission): number => (admission as { later: number }).later;

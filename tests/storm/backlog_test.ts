@@ -60,19 +60,19 @@ Deno.test(`fair: behind ${DEAD} due rows of a dead endpoint in its own shard, a 
   const ms = performance.now() - at;
   console.log({ rows_ahead: DEAD, healthy_after_ms: Math.round(ms), job_writes: b.jobWrites });
   assert.ok(ms < 2_000 * DEAD / 5_000, `${ms} ms`);
-  assert.equal(b.sent.get(dead!), MAX_PER_ENDPOINT);
+  assert.ok(b.maxOpen <= MAX_PER_ENDPOINT + 1, `${b.maxOpen} in flight`);
   assert.deepEqual(b.failures, []);
 });
 
-Deno.test("pace: a row of a receiver slower than the store is moved once on its way, not again and again", async () => {
+Deno.test("pace: the rows of a receiver slower than the store are moved once at the most, and fewer each time", async () => {
   const rows = 2_000;
   await using b = await openBacklog(1, () => ({ ms: 40, status: 204 }));
   await b.seed(b.endpoints[0]!, rows);
   await drain(b, rows);
-  // Claimed (delete, set) and done (delete): three writes. Moved: two more.
-  const moves = (b.jobWrites - 3 * rows) / 2 / rows;
-  console.log({ rows, moves_a_row: Number(moves.toFixed(2)) });
-  assert.ok(moves < 1.5, `${moves} moves a row`);
+  // Claimed (delete, set) and done (delete): three writes a row. Moved by itself it would be two more.
+  const writes = b.jobWrites / rows;
+  console.log({ rows, job_writes_a_row: Number(writes.toFixed(2)) });
+  assert.ok(writes <= 3, `${writes} writes a row`);
 });
 
 const ENDPOINTS = FULL ? 10_000 : 1_000;
