@@ -17,6 +17,8 @@ interface Timer {
 export class SimClock implements Timers {
   /** Monotonic ms since the run began. */
   mono = 0;
+  /** How far the wall clock has jumped back in all, ms. */
+  jumpedBack = 0;
   #ahead = 0;
   #order = 0;
   #heap: Timer[] = [];
@@ -27,6 +29,7 @@ export class SimClock implements Timers {
   /** The wall clock moves on without the timers. */
   jump(ms: number): void {
     this.#ahead += ms;
+    this.jumpedBack += Math.max(0, -ms);
   }
 
   readonly after = (ms: number, run: () => void): TimerId => {

@@ -148,7 +148,7 @@ export class DeliveryRules {
       if (before !== null && isTerminal(before)) {
         this.facts.violated("J4", `${numbered} came after the end of its run`);
       }
-      if (row.created_at < (previous.next_attempt_at ?? 0)) {
+      if (row.created_at + this.facts.d.discord() < (previous.next_attempt_at ?? 0)) {
         this.facts.violated("J4", `${numbered} came too early`);
       }
     }

@@ -17,6 +17,8 @@ export interface ModelDeps {
   mono(): number;
   /** Unix ms. */
   now(): number;
+  /** By how much two readings of wall clocks may disagree about what came first, ms: skew, and jumps back. */
+  discord(): number;
   tally: Tally;
   trace(what: string): void;
 }

@@ -17,6 +17,7 @@ export function checkEnd(world: World): Account {
   const { model } = world;
   for (const name of model.jobs.due.keys()) model.violated("J1", `${name} never came to an end`);
   for (const id of model.jobs.dead.keys()) model.violated("J1", `${id} is still a dead letter`);
+  checkRoom(world);
   checkAppends(world);
   checkOwners(world);
   const account: Account = { delivered: 0, dead: 0, parked: 0, dropped: 0 };
@@ -31,6 +32,16 @@ export function checkEnd(world: World): Account {
   }
   for (const [how, count] of Object.entries(account)) world.tally.count(`ended_${how}`, count);
   return account;
+}
+
+/** Room that was promised to a job and not given back would be lost until the isolate ends. */
+function checkRoom({ serving, model }: World): void {
+  for (const { name, system } of serving) {
+    const { size, inFlight } = system.flow.lanes;
+    if (size !== 0 || inFlight !== 0) {
+      model.violated("room", `${name} rests with ${size} works, ${inFlight} in flight`);
+    }
+  }
 }
 
 /** Parked is an end only under a partner that is suspended. */

@@ -75,7 +75,7 @@ export function makeScript(rng: Rng): Script {
     commitsInFlight: rng.pick([1, 1, 3]),
     maxInFlight: rng.pick([2, 4, 16]),
     maxPerEndpoint: rng.pick([1, 2, 4]),
-    endpoints: rng.between(2, 6),
+    endpoints: rng.pick([2, 3, 4, 5, 6, 14]),
     skewMs: rng.pick([0, 0, 40, 2_000]),
     oneStaysDown: rng.chance(0.3),
     heldToTheEnd: rng.chance(0.3),

@@ -1,5 +1,5 @@
 /** One run: a script acted out under faults, then calm, and virtual days until everything has come to rest. */
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/limits.ts";
+import { DEADLINE_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/limits.ts";
 import { updatePartner } from "../actors/tenancy.ts";
 import { act } from "./actions.ts";
 import { type Account, checkEnd } from "./final.ts";
@@ -96,7 +96,10 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
     if (model.jobs.dead.size > 0 || round > POISONED_ROUNDS) world.poisoned.clear();
     await redrive(world);
     const { due } = model.jobs;
-    if (due.size === 0 && model.jobs.dead.size === 0 && round > 0) return;
+    if (due.size === 0 && model.jobs.dead.size === 0 && round > 0) {
+      await clock.run(DEADLINE_MS + SECOND_MS, broken); // attempts whose claims were lost end by themselves
+      if (due.size === 0) return;
+    }
     const wait = model.jobs.nextDue - clock.now();
     if (wait > 0 && wait < Infinity) clock.jump(Math.ceil(wait * 1.02)); // jobs due soon after go with it
     world.sweep();

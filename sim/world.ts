@@ -50,6 +50,7 @@ export class World {
     this.model = new Model({
       mono: () => clock.mono,
       now: clock.now,
+      discord: () => 2 * config.skewMs + clock.jumpedBack,
       tally,
       trace: (what) => this.trace(what),
     });
