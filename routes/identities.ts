@@ -8,7 +8,7 @@ import {
   identityShape,
   pauseReason,
 } from "../lib/payloads/shapes.ts";
-import { startErasure } from "../actors/job_runner.ts";
+import { jobOwner, startErasure } from "../actors/job_runner.ts";
 import {
   createIdentity,
   deleteIdentity,
@@ -19,6 +19,7 @@ import {
 import { viewIdentities, viewIdentity } from "../actors/mailbox/views.ts";
 import { addressRoutes } from "./addresses.ts";
 import { page } from "./cursor.ts";
+import { advanced } from "./jobs.ts";
 import { answer, withEvent } from "./owner_answer.ts";
 import { listOf, listQuery, text } from "./schemas.ts";
 import { idOf, type Route, route } from "./table.ts";
@@ -130,6 +131,7 @@ export const identityRoutes: Route[] = [
       );
       // Broken off here, the identity stays `deleting` with this request's id: sending the DELETE again starts the job.
       await startErasure(services.owners, erasure);
+      await advanced(services, jobOwner(erasure.tenant, erasure.id)); // a small mailbox is gone by the time of the answer
       return { body: { identity, event: null, erasure_request_id: erasure.id } };
     },
   }),

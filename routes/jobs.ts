@@ -187,7 +187,7 @@ async function exportOf(services: Services, owner: OwnerRef): Promise<ExportRow>
 }
 
 /** The job is durable by now: what fails here is the sweep's to go on with, and no failure of the request. */
-async function advanced(services: Services, owner: OwnerRef): Promise<JobRow> {
+export async function advanced(services: Services, owner: OwnerRef): Promise<JobRow> {
   try {
     return await advanceJob(services, owner, STEPS_AT_ONCE);
   } catch {

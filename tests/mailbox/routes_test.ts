@@ -248,7 +248,7 @@ Deno.test(
 Deno.test(
   "DELETE starts one erasure job, and the identity is gone for every route once it has run",
   withClient(async ({ api, tenant, on }) => {
-    await on("POST", "/messages", mail());
+    for (let i = 0; i < 20; i++) await on("POST", "/messages", mail()); // more than one request takes on
     const first = await on("DELETE", "");
     const second = await on("DELETE", "");
     assert.deepEqual([first.status, first.body.identity.status], [202, "deleting"]);
@@ -259,6 +259,21 @@ Deno.test(
     assert.equal(row.status, "completed");
     refused(await on("GET", ""), 404, "identity_not_found");
     refused(await on("POST", "/messages", mail()), 404, "identity_not_found");
+  }),
+);
+
+Deno.test(
+  "a small mailbox is gone, and identity.deleted on its way, by the time its DELETE is answered",
+  withClient(async ({ api, key, tenant, identity, on }) => {
+    await on("POST", "/messages", mail());
+    const { status, body } = await on("DELETE", "");
+    assert.deepEqual([status, body.identity.status], [202, "deleting"]);
+    const path = `/v1/tenants/${tenant}/events?type=identity.deleted`;
+    const told = await api.call("GET", path, { key });
+    assert.deepEqual(told.body.data.map((event: { identity_id: string }) => event.identity_id), [identity]);
+    refused(await on("GET", ""), 404, "identity_not_found");
+    const request = await api.call("GET", `/v1/erasure-requests/${body.erasure_request_id}`, { key });
+    assert.deepEqual([request.body.status, request.body.receipt.messages], ["completed", 1]);
   }),
 );
 
