@@ -3,7 +3,7 @@ import { notFound } from "../../../lib/errors.ts";
 import { placeOf } from "../reach.ts";
 import { type ConsoleContext, page, type PageView } from "../table.ts";
 import { Card, Head, Note, PostForm, Secret, Time } from "../ui.tsx";
-import { newOnce } from "./endpoint.tsx";
+import { newOnce } from "./endpoint_acts.tsx";
 
 interface Link {
   url?: string;

@@ -3,7 +3,7 @@ import { count } from "../format.ts";
 import type { DeadLetterShown, List } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
 import { Card, Empty, Head, Note, pager, PostForm, Table, Th, Time } from "../ui.tsx";
-import { newOnce } from "./endpoint.tsx";
+import { newOnce } from "./endpoint_acts.tsx";
 
 export async function deadLetters(c: ConsoleContext): Promise<PageView> {
   const list = await c.api.call<List<DeadLetterShown>>("GET /v1/platform/dlq", {

@@ -8,7 +8,7 @@ import { endpointOf } from "../reach.ts";
 import { attemptText, DeliveryPill, deliveryState, ERROR_TEXT, outcomeText } from "../status.tsx";
 import { type ConsoleContext, type Html, page, type PageView, redirect, type View } from "../table.ts";
 import { Card, Head, Mark, Note, PostForm, Time, type Tone } from "../ui.tsx";
-import { mayManage, newOnce } from "./endpoint.tsx";
+import { mayManage, newOnce } from "./endpoint_acts.tsx";
 
 /** Attempts shown of an event that was replayed over and over. */
 const MAX_SHOWN = 100;

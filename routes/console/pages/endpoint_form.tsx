@@ -8,79 +8,10 @@ import { endpointOf, type Place, placeOf } from "../reach.ts";
 import type { EndpointCreated } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
 import { described, Field, Head, PostForm, Refused } from "../ui.tsx";
-import { mayManage, newOnce, secretPage } from "./endpoint.tsx";
+import { bodyOf, type Draft, draftFrom, draftOf, EMPTY_DRAFT, headersOf } from "./endpoint_draft.ts";
+import { mayManage, newOnce, secretPage } from "./endpoint_acts.tsx";
 import { mayCreate } from "./endpoint_list.tsx";
 import { typesFor } from "./types.ts";
-
-/** What the form holds: an endpoint's fields as text. */
-interface Draft {
-  url: string;
-  description: string;
-  all: boolean;
-  events: string[];
-  identities: string;
-  headers: string;
-  v1a: boolean;
-}
-
-const EMPTY: Draft = {
-  url: "",
-  description: "",
-  all: true,
-  events: [],
-  identities: "",
-  headers: "",
-  v1a: false,
-};
-
-const draftOf = (row: EndpointRow): Draft => ({
-  url: row.url,
-  description: row.description ?? "",
-  all: row.events[0] === "*",
-  events: row.events.filter((type) => type !== "*"),
-  identities: (row.identity_ids ?? []).join("\n"),
-  headers: "",
-  v1a: row.v1a_public !== undefined,
-});
-
-function draftFrom(form: URLSearchParams): Draft {
-  const text = (name: string) => (form.get(name) ?? "").trim();
-  return {
-    url: text("url"),
-    description: text("description"),
-    all: form.get("all") === "1",
-    events: form.getAll("events"),
-    identities: text("identities"),
-    headers: text("headers"),
-    v1a: form.get("v1a") === "1",
-  };
-}
-
-const linesOf = (text: string): string[] => text.split(/[\s,]+/).filter((line) => line !== "");
-
-/** `Name: value` lines. @throws ApiError 400 for a line that is not one. */
-function headersOf(text: string): Record<string, string> {
-  const headers: Record<string, string> = {};
-  const errors: FieldError[] = [];
-  for (const line of text.split("\n").map((line) => line.trim()).filter((line) => line !== "")) {
-    const [, name, value] = /^([^:\s]+)\s*:\s*(.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) {
-      errors.push({ path: "headers", message: "must be lines of Name: value" });
-    } else Object.defineProperty(headers, name, { value, enumerable: true, configurable: true });
-  }
-  if (errors.length > 0) {
-    throw new ApiError("invalid_request", "Cannot read the headers.", "", { errors: errors.slice(0, 1) });
-  }
-  return headers;
-}
-
-const bodyOf = (draft: Draft) => ({
-  url: draft.url,
-  events: draft.all ? ["*"] : draft.events,
-  identity_ids: linesOf(draft.identities).length === 0 ? null : linesOf(draft.identities),
-  description: draft.description === "" ? null : draft.description,
-  signature_versions: draft.v1a ? ["v1", "v1a"] : ["v1"],
-});
 
 export async function newEndpoint(c: ConsoleContext): Promise<View> {
   const place = await placeOf({ kv: c.services.kv, key: c.visitor.key }, c.params.scope!);
@@ -91,7 +22,7 @@ export async function newEndpoint(c: ConsoleContext): Promise<View> {
       place.scope.level === "partner" ? "Use a key of the partner." : "Use a key with webhooks:manage.",
     );
   }
-  if (c.form.size === 0) return await formPage(c, place, EMPTY, null);
+  if (c.form.size === 0) return await formPage(c, place, EMPTY_DRAFT, null);
   const draft = draftFrom(c.form);
   try {
     const headers = headersOf(draft.headers);

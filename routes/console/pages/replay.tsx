@@ -1,65 +1,19 @@
 /** Replaying past events: choose, see how many, run, watch it progress. */
-import { ApiError } from "../../../lib/errors.ts";
-import type { EventId } from "../../../lib/ids.ts";
-import { attemptStatus, type EndpointRow, keys, type PairRow, type ReplayRunRow } from "../../../lib/keys.ts";
-import { DAY_MS, HOUR_MS, MAX_REPLAY_EVENTS, MAX_REPLAY_IDS } from "../../../lib/limits.ts";
-import { getAll } from "../../../actors/event_store.ts";
-import type { Selection } from "../../../actors/replay.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { type EndpointRow, keys, type ReplayRunRow } from "../../../lib/keys.ts";
+import { DAY_MS, MAX_REPLAY_EVENTS, MAX_REPLAY_IDS } from "../../../lib/limits.ts";
 import { demand } from "../../auth.ts";
 import { scopeDenied } from "../../scope.ts";
-import { count, fromInputTime, inputTime, plural } from "../format.ts";
+import { count, plural } from "../format.ts";
 import { endpointOf, type Place } from "../reach.ts";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
-import { Card, described, Field, Head, LiveBar, Note, PostForm, Refused } from "../ui.tsx";
+import { Card, described, Field, Head, Note, PostForm, Refused } from "../ui.tsx";
 import { refusedFields } from "./deliveries.tsx";
-import { newOnce } from "./endpoint.tsx";
-import { notFound } from "../../../lib/errors.ts";
+import { newOnce } from "./endpoint_acts.tsx";
+import { type Choice, choiceOf, REPLAY_STATUSES, selectionOf } from "./replay_choice.ts";
 
-const STATUSES = {
-  "": "Any: all events of the window",
-  dead: "Dead, and never delivered",
-  failed: "Failing now",
-  succeeded: "Delivered before",
-};
+/** How long a page can say how far a replay is. */
 const RUN_KEPT_MS = DAY_MS;
-
-/** What is chosen, as the fields of the form. */
-interface Choice {
-  since: string;
-  until: string;
-  status: string;
-  ids: string;
-}
-
-const choiceOf = (fields: URLSearchParams, now: number): Choice => ({
-  since: fields.get("since") ?? inputTime(now - DAY_MS),
-  until: fields.get("until") ?? inputTime(now + HOUR_MS),
-  status: fields.get("status") ?? "dead",
-  ids: (fields.get("event_id") ?? "").trim(),
-});
-
-/** @throws ApiError 400 with the field that is wrong. */
-function selectionOf(choice: Choice): Exclude<Selection, { events: unknown }> {
-  const wrong = (path: string, message: string) =>
-    new ApiError("invalid_request", "Cannot replay this.", "Choose again.", { errors: [{ path, message }] });
-  if (choice.ids !== "") {
-    const ids = choice.ids.split(/[\s,]+/).filter((id) => id !== "");
-    if (ids.some((id) => !/^evt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(id))) {
-      throw wrong("event_id", "must be event ids");
-    }
-    if (ids.length > MAX_REPLAY_IDS) throw wrong("event_id", `must be at most ${MAX_REPLAY_IDS}`);
-    return { event_ids: ids as EventId[] };
-  }
-  const since = Date.parse(fromInputTime(choice.since) ?? ""),
-    until = Date.parse(fromInputTime(choice.until) ?? "");
-  if (Number.isNaN(since)) throw wrong("since", "must be a time");
-  if (Number.isNaN(until)) throw wrong("until", "must be a time");
-  if (since >= until) throw wrong("until", "must be after the beginning");
-  if (choice.status === "") return { since, until };
-  const status = attemptStatus.safeParse(choice.status);
-  if (!status.success) throw wrong("status", "must be one of the list");
-  return { since, until, status: status.data };
-}
 
 async function manageable(c: ConsoleContext): Promise<{ row: EndpointRow; place: Place }> {
   const { row, place } = await endpointOf({ kv: c.services.kv, key: c.visitor.key }, c.params.webhook_id!);
@@ -123,7 +77,7 @@ export async function replayForm(c: ConsoleContext): Promise<PageView> {
             </div>
             <Field id="status" label="Whose state at this endpoint is" error={error("status")}>
               <select id="status" name="status">
-                {Object.entries(STATUSES).map(([value, text]) => (
+                {Object.entries(REPLAY_STATUSES).map(([value, text]) => (
                   <option value={value} selected={value === choice.status}>{text}</option>
                 ))}
               </select>
@@ -226,68 +180,4 @@ export async function runReplay(c: ConsoleContext): Promise<View> {
     once: run,
   });
   return redirect(`/console/endpoints/${row.id}/replays/${run}`);
-}
-
-export async function replayProgress(c: ConsoleContext): Promise<PageView> {
-  const { kv } = c.services;
-  const { row, place } = await endpointOf({ kv, key: c.visitor.key }, c.params.webhook_id!);
-  const { value: run } = await kv.get<ReplayRunRow>(keys.replayRun(row.id, c.params.run!));
-  if (run === null) throw notFound("route");
-  const pairs = await getAll<PairRow>(kv, run.events.map(({ key }) => keys.pair(row.id, key)));
-  const came = { delivered: 0, retrying: 0, dead: 0, waiting: 0 };
-  for (const [i, { value: pair }] of pairs.entries()) came[stateOf(pair, run.events[i]!.first)]++;
-  const total = run.events.length, tried = total - came.waiting, over = came.delivered + came.dead;
-  return page(
-    "Replay",
-    <>
-      <Head
-        title="Replay"
-        lead={row.url}
-        crumbs={[
-          [`/console/${place.path}`, place.name],
-          [`/console/${place.path}/endpoints`, "Endpoints"],
-          [`/console/endpoints/${row.id}`, row.url],
-        ]}
-      >
-        <LiveBar id="progress" refresh={c.url.pathname} />
-      </Head>
-      <div id="progress" class="stack" {...(over < total ? { "data-live": "1500" } : {})}>
-        <Card
-          title={came.waiting === 0 ? "All were tried" : "Under way"}
-          hint={`${count(tried)} of ${plural(total, "event")} tried`}
-        >
-          <div class="form">
-            <progress max={Math.max(1, total)} value={tried} aria-label="Events tried">
-              {tried} of {total}
-            </progress>
-            <dl class="facts">
-              <dt>Delivered</dt>
-              <dd>{count(came.delivered)}</dd>
-              <dt>Failed, retrying</dt>
-              <dd>{count(came.retrying)}</dd>
-              <dt>Dead</dt>
-              <dd>{count(came.dead)}</dd>
-              <dt>Waiting</dt>
-              <dd>{count(came.waiting)}</dd>
-            </dl>
-            <p class="muted">
-              It goes on whether this page is open or not. What fails is retried on the schedule of every
-              delivery.
-            </p>
-          </div>
-        </Card>
-      </div>
-      <p class="actions">
-        <a class="button" href={`/console/endpoints/${row.id}`}>To the endpoint</a>
-      </p>
-    </>,
-    { place, nav: "endpoints" },
-  );
-}
-
-/** What became of one event of a run. A later run of the same event answers for it, too. */
-function stateOf(pair: PairRow | null, first: number): "delivered" | "retrying" | "dead" | "waiting" {
-  if (pair === null || pair.attempt < first) return "waiting";
-  if (pair.status === "succeeded") return "delivered";
-  return pair.status === "dead" ? "dead" : "retrying";
 }
