@@ -45,21 +45,16 @@ function render(source: string): { title: string; html: string } {
         const target = targetOf(href);
         return target === null ? text : `<a href="${target}">${text}</a>`;
       },
-      table(token) {
-        // The stock table, in a frame of its own that scrolls on a narrow screen.
-        const row = (cells: typeof token.header, tag: string) =>
-          `<tr>${
-            cells.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("")
-          }</tr>`;
-        const body = token.rows.map((cells) => row(cells, "td")).join("");
-        return `<div class="scroll"><table><thead>${
-          row(token.header, "th")
-        }</thead><tbody>${body}</tbody></table></div>\n`;
+      code({ text }) {
+        return `<pre tabindex="0"><code>${escaped(text)}</code></pre>\n`; // it scrolls: keyboards must reach it
       },
     },
   });
   return { title, html: marked.parse(source, { async: false }) };
 }
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
 /** `## Dead letters` → `dead-letters` */
 export const anchorOf = (heading: string): string =>

@@ -112,30 +112,28 @@ function OperationView({ id, method, path, spec }: Operation) {
 
 function Parameters({ rows, of }: { rows: Json[]; of: string }) {
   return (
-    <div class="scroll">
-      <table aria-label={`Parameters of ${of}`}>
-        <thead>
+    <table aria-label={`Parameters of ${of}`}>
+      <thead>
+        <tr>
+          <th>Parameter</th>
+          <th>In</th>
+          <th>Type</th>
+          <th>Required</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
           <tr>
-            <th>Parameter</th>
-            <th>In</th>
-            <th>Type</th>
-            <th>Required</th>
+            <td>
+              <code>{row.name}</code>
+            </td>
+            <td>{row.in}</td>
+            <td>{typeOf(row.schema)}</td>
+            <td>{row.required ? "yes" : "no"}</td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr>
-              <td>
-                <code>{row.name}</code>
-              </td>
-              <td>{row.in}</td>
-              <td>{typeOf(row.schema)}</td>
-              <td>{row.required ? "yes" : "no"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -143,30 +141,28 @@ function Fields({ schema, of }: { schema: Schema; of: string }) {
   const fields = fieldsOf(schema);
   if (fields.length === 0) return <p class="muted">{typeOf(schema)}</p>;
   return (
-    <div class="scroll">
-      <table aria-label={`Fields of ${of}`}>
-        <thead>
+    <table aria-label={`Fields of ${of}`}>
+      <thead>
+        <tr>
+          <th>Field</th>
+          <th>Type</th>
+          <th>Required</th>
+          <th>Notes</th>
+        </tr>
+      </thead>
+      <tbody>
+        {fields.map(({ path, type, required, note }) => (
           <tr>
-            <th>Field</th>
-            <th>Type</th>
-            <th>Required</th>
-            <th>Notes</th>
+            <td>
+              <code>{path}</code>
+            </td>
+            <td>{type}</td>
+            <td>{required ? "yes" : "no"}</td>
+            <td>{note}</td>
           </tr>
-        </thead>
-        <tbody>
-          {fields.map(({ path, type, required, note }) => (
-            <tr>
-              <td>
-                <code>{path}</code>
-              </td>
-              <td>{type}</td>
-              <td>{required ? "yes" : "no"}</td>
-              <td>{note}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -184,7 +180,7 @@ function EventView({ name, spec }: { name: string; spec: Json }) {
       <h4>data</h4>
       <Fields schema={data} of={`data of ${name}`} />
       <h4>Example of data</h4>
-      <pre tabindex={0}><code>{JSON.stringify(data.examples[0], null, 2)}</code></pre>
+      <pre class="wrapped"><code>{JSON.stringify(data.examples[0], null, 2)}</code></pre>
     </article>
   );
 }
