@@ -109,6 +109,7 @@ Cause a delivery:
 curl -X POST ${origin}/v1/tenants/${state.tenant_id}/owners/order-1001/events -H 'Authorization: Bearer ${state.key}' -H 'Content-Type: application/json' -d '${event}'
 
 and see it arrive, verified, at ${origin}${RECEIVER_PATH}
+The console is at ${origin}/console (sign in with the key), the API reference at ${origin}/docs.
 `;
 }
 
