@@ -58,6 +58,7 @@ const HINTS: Hints = {
   ),
   example: fc.constant({ amount: 1 }),
   address: fc.constantFrom(ADDRESS, "marta@lindenhof.example", "NOOR@Werkbank.Example", "x@", "a@b.example"),
+  name: fc.constantFrom("Noor", "werkbank.example", "desk.werkbank.example", "xn--bcher-kva.example"),
   level: fc.constantFrom("platform", "partner", "tenant", "identity"),
   headers: fc.dictionary(
     fc.constantFrom("X-Token", "Host", "webhook-id", "x y", "Authorization"),
