@@ -7,8 +7,8 @@
 import { createServer } from "node:http";
 import process from "node:process";
 import { startReceiver, stopAll } from "./children.ts";
-import { sleep } from "./payload.ts";
-import { openWorld, type World } from "./world.ts";
+import { EVENT_TYPE, sleep } from "./payload.ts";
+import { openWorld, TENANT, type World } from "./world.ts";
 
 interface Counts {
   commits: number;
@@ -115,11 +115,21 @@ async function sizeOf(file: string): Promise<number> {
   return bytes;
 }
 
-function flood(events: number) {
+type Append = (world: World, i: number) => Promise<unknown>;
+
+const large: Append = (world, i) => world.append(i);
+/** An envelope of some 300 bytes: its row needs no overflow page. */
+const small: Append = (world, i) =>
+  world.system.owners.run(
+    { kind: "custom", tenant: TENANT, id: `account-${i % 1_000}` },
+    (tx) => tx.append({ type: EVENT_TYPE, data: { number: i } }),
+  );
+
+function flood(events: number, append = large) {
   return async (world: World) => {
     let next = 1;
     const caller = async () => {
-      while (next <= events) await world.append(next++);
+      while (next <= events) await append(world, next++);
     };
     await Promise.all(Array.from({ length: 64 }, caller));
   };
@@ -154,6 +164,7 @@ if (import.meta.main) {
       await measure("flood", events, origin, 1, flood(events)),
       await measure("steady, 200/s", 2_000, origin, 1, steady(2_000, 200)),
       await measure("steady, 10/s", 100, origin, 1, steady(100, 10)),
+      await measure("300 B", events, origin, 1, flood(events, small)),
       await measure("10 endpoints an event", events / 10, origin, 10, flood(events / 10)),
       await measure("first attempt failed", 2_000, `http://127.0.0.1:${port}`, 1, flood(2_000)),
     ];
