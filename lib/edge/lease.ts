@@ -30,7 +30,9 @@ export async function takeLease(name: string, ttlMs: number, deps: LeaseDeps): P
   const entry = await kv.get(key);
   const row = leaseRow.safeParse(entry.value);
   // A row that cannot be read holds nobody out: the check below still lets only one replace it.
-  if (row.success && row.data.until > now()) return null;
+  const left = row.success ? row.data.until - now() : 0;
+  // More is left than anybody takes: the clock went back since, and a holder that died would keep others out for as long.
+  if (left > 0 && left <= 2 * ttlMs) return null;
 
   let versionstamp = entry.versionstamp;
   let until = 0;
