@@ -80,7 +80,12 @@ export class Flow {
 
   constructor(readonly d: FlowDeps) {
     const { maxInFlight, maxPerEndpoint } = d;
-    const limits = { maxInFlight, maxPerEndpoint, maxWaitingPerEndpoint: maxInFlight };
+    const limits = {
+      maxInFlight,
+      maxPerEndpoint,
+      maxWaitingPerEndpoint: maxInFlight,
+      maxWaitingProven: IN_MEMORY_FACTOR * maxInFlight,
+    };
     const bytesOf = (work: Work) => work.event?.body?.length ?? 0;
     this.lanes = new Lanes<Work>(limits, d.now, (work) => this.#deliver(work), () => this.#freed(), bytesOf);
     this.recorder = new Recorder({

@@ -3,14 +3,18 @@
  * own, served in turn, so that a slow endpoint delays no other (DESIGN §5, "Fair").
  */
 import type { EndpointId } from "../lib/ids.ts";
-import { MINUTE_MS, VISIBILITY_MS } from "../lib/limits.ts";
+import { MINUTE_MS, SECOND_MS, VISIBILITY_MS } from "../lib/limits.ts";
 
 export interface LaneLimits {
   maxInFlight: number;
   maxPerEndpoint: number;
   /** How many may wait in memory behind those of one endpoint. */
   maxWaitingPerEndpoint: number;
+  /** The same behind an endpoint that has just shown that it would answer them all within a second. */
+  maxWaitingProven: number;
 }
+
+const PROVEN_MS = SECOND_MS;
 
 const MAX_WAIT_MS = VISIBILITY_MS / 3;
 /** Work that found no room is due again this much later at the least. */
@@ -25,6 +29,9 @@ interface Lane<W> {
   inFlight: number;
   /** Smoothed duration of an attempt, ms. */
   durationMs: number;
+  /** How many attempts ended, and when the last of them did, Unix ms. */
+  ended: number;
+  endedAt: number;
   /** Until when deferred work is spread already at the lane's pace, and beyond it, Unix ms. */
   near: number;
   far: number;
@@ -72,10 +79,19 @@ export class Lanes<W> {
 
   /** The room of this endpoint's lane when it is empty. */
   capacity(endpoint: EndpointId): number {
-    const { maxPerEndpoint, maxWaitingPerEndpoint } = this.limits;
-    const durationMs = Math.max(1, this.#lanes.get(endpoint)?.durationMs ?? 1);
+    const { maxPerEndpoint, maxWaitingPerEndpoint, maxWaitingProven } = this.limits;
+    const lane = this.#lanes.get(endpoint);
+    if (lane !== undefined && this.#proven(lane)) return maxPerEndpoint + maxWaitingProven;
+    const durationMs = Math.max(1, lane?.durationMs ?? 1);
     const rounds = Math.max(1, Math.floor(MAX_WAIT_MS / durationMs));
     return maxPerEndpoint + Math.min(maxWaitingPerEndpoint, maxPerEndpoint * rounds);
+  }
+
+  /** It answers now, and fast enough that a full memory of its works would be gone in a second: it holds up nobody. */
+  #proven({ durationMs, ended, endedAt }: Lane<W>): boolean {
+    const { maxPerEndpoint, maxWaitingProven } = this.limits;
+    return ended >= maxPerEndpoint && this.now() - endedAt < PROVEN_MS &&
+      durationMs * maxWaitingProven / maxPerEndpoint < PROVEN_MS;
   }
 
   /** Promises room (negative: gives it back), in this endpoint's lane or, with null, in the isolate alone. */
@@ -120,7 +136,17 @@ export class Lanes<W> {
     let lane = this.#lanes.get(endpoint);
     if (lane === undefined) {
       if (this.#lanes.size > 50_000) this.#forgetIdle();
-      lane = { waiting: [], inFlight: 0, durationMs: 20, near: 0, far: 0, asked: 0, reserved: 0 };
+      lane = {
+        waiting: [],
+        inFlight: 0,
+        durationMs: 20,
+        ended: 0,
+        endedAt: 0,
+        near: 0,
+        far: 0,
+        asked: 0,
+        reserved: 0,
+      };
       this.#lanes.set(endpoint, lane);
     }
     return lane;
@@ -161,6 +187,8 @@ export class Lanes<W> {
     const began = this.now();
     await this.run(work);
     lane.durationMs += (this.now() - began - lane.durationMs) / 8;
+    lane.ended++;
+    lane.endedAt = this.now();
     lane.inFlight--;
     this.#inFlight--;
     this.size--;
