@@ -28,6 +28,7 @@ import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { getAll, loadEvents, type StoredEvent } from "./event_store.ts";
+import { underWay } from "./under_way.ts";
 
 export interface ReplayDeps {
   kv: Kv;
@@ -194,6 +195,10 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
     const writes: Write[] = [...extra];
     const items: DeliverItem[] = [], kept: DeliverItem[] = [];
     let keptUntil = now;
+    const open = await underWay(
+      d,
+      batch.filter((one) => mayBeUnderWay(one, target, now)).map(({ event }) => event),
+    );
     for (const { event, pair, versionstamp } of batch) {
       const first = (pair?.attempt ?? 0) + 1;
       const key = keys.pair(endpoint, event.key);
@@ -203,10 +208,9 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       checks.push({ key, versionstamp });
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
-      const untried = pair === null || pair.attempt === 0; // another replay may have opened it
-      const underWay = untried && target.row.created_at <= event.at && event.at > now - KEEP_OFF_MS;
-      if (underWay) keptUntil = Math.max(keptUntil, event.at + KEEP_OFF_MS);
-      (underWay ? kept : items).push(item);
+      const keepOff = open.has(event.key);
+      if (keepOff) keptUntil = Math.max(keptUntil, event.at + KEEP_OFF_MS);
+      (keepOff ? kept : items).push(item);
     }
     writes.push(...jobWrites(endpoint, items, now, d), ...jobWrites(endpoint, kept, keptUntil, d));
     if (writes.length === 0 || (await d.committer.commit({ checks, writes })).ok) return;
@@ -222,6 +226,12 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
     "Cannot queue the replay now: its deliveries keep changing.",
     "Send again in a moment.",
   );
+}
+
+/** Whether the first attempt of the hot path may still be to come; another replay may have opened the pair meanwhile. */
+function mayBeUnderWay({ event, pair }: Queued, { row }: Target, now: number): boolean {
+  const untried = pair === null || pair.attempt === 0;
+  return untried && row.created_at <= event.at && event.at > now - KEEP_OFF_MS;
 }
 
 function jobWrites(endpoint: EndpointId, items: DeliverItem[], due: number, d: ReplayDeps): Write[] {
