@@ -50,7 +50,9 @@ export function parseFields(
 export function queryOf(url: URL): Record<string, string> {
   const values: Record<string, string> = {};
   for (const [name, value] of url.searchParams) {
-    if (Object.hasOwn(values, name)) throw invalidRequest([{ path: name || "query", message: "is given twice" }]);
+    if (Object.hasOwn(values, name)) {
+      throw invalidRequest([{ path: name || "query", message: "is given twice" }]);
+    }
     Object.defineProperty(values, name, { value, enumerable: true });
   }
   return values;

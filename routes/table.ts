@@ -194,7 +194,10 @@ export function route<
 export function idOf<K extends IdKind>(kind: K): z.ZodType<Id<K>, string> {
   const prefix = PREFIX[kind];
   const pattern = new RegExp(`^${prefix}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`);
-  return z.string().regex(pattern, `must be ${aKind(kind)} id (${prefix}_ and a ULID)`) as unknown as z.ZodType<
+  return z.string().regex(
+    pattern,
+    `must be ${aKind(kind)} id (${prefix}_ and a ULID)`,
+  ) as unknown as z.ZodType<
     Id<K>,
     string
   >;
