@@ -55,6 +55,8 @@ export class Facts {
   readonly jobs = new JobIndex();
   /** The last sequence each owner gave out. */
   readonly sequences = new Map<string, number>();
+  /** Failures in a row of each endpoint, and when they began, Unix ms. */
+  readonly streaks = new Map<string, { count: number; since: number }>();
   /** Endpoints by the hosts they have had. */
   readonly hosts = new Map<string, string>();
   /** The longest any read has taken so far, ms. */

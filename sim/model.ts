@@ -41,6 +41,10 @@ export class Model extends Facts {
     this.wire.answeredWith(host, error, webhookId);
   }
 
+  asked(host: string, webhookId: string, seconds: number): void {
+    this.wire.asked(host, webhookId, seconds);
+  }
+
   secretFailed(sealed: string): void {
     this.wire.secretFailed(sealed);
   }

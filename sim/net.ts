@@ -25,6 +25,8 @@ export interface NetDeps {
   received(receipt: Receipt): void;
   /** An answer was given that the endpoint may be charged with. */
   answered(host: string, error: AttemptError | "succeeded", webhookId: string): void;
+  /** An answer of 429 or 503 asks for a pause, s; 0: it does not. */
+  asked(host: string, webhookId: string, seconds: number): void;
   /** Broke a rule of the edge. */
   violated(rule: string, what: string): void;
 }
@@ -129,6 +131,9 @@ export class SimNet {
     const respond = (act: Act, status: number, retryAfter: string | null = null): DialResult => {
       if (status < 300) this.d.answered(host, "succeeded", request.headers["webhook-id"]!);
       else this.#charge(host, act);
+      if (status === 429 || status === 503) {
+        this.d.asked(host, request.headers["webhook-id"]!, Number(retryAfter ?? 0));
+      }
       return { kind: "response", status, retryAfter, body: new Uint8Array(0) };
     };
     switch (act) {

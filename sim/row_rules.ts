@@ -2,7 +2,7 @@
  * Rules of what commits write: an event exists with its owner's counter and its Fanout job (O1, J1), counters only grow (O2), a
  * disabling tells of itself, and no content leaks into other rows (P1).
  */
-import type { EndpointRow, EventRow, Job, PartnerRow } from "../lib/keys.ts";
+import type { AttemptRow, EndpointRow, EventRow, Job, PartnerRow } from "../lib/keys.ts";
 import type { KvKey } from "../lib/edge/kv.ts";
 import { CANARY, type Changes, type Facts, FAMILY } from "./facts.ts";
 import { type EndpointHistory, type EventRecord, History, type PartnerHistory } from "./history.ts";
@@ -15,6 +15,9 @@ export class RowRules {
   /** Learns what a commit wrote. @returns the events it made that are to be fanned out. */
   landed(changes: Changes): EventRecord[] {
     const created: EventRecord[] = [];
+    for (const { key, after } of changes) {
+      if (key[0] === FAMILY.attempt && after !== null) this.#streak(after as AttemptRow, key[1] as string);
+    }
     for (const { key, before, after } of changes) {
       this.#leaks(key, after);
       if (key[0] === FAMILY.endpoint && after !== null) this.#endpoint(after as EndpointRow, changes);
@@ -73,9 +76,39 @@ export class RowRules {
       const told = changes.some(({ key, after }) =>
         key[0] === FAMILY.event && (after as EventRow | null)?.type === "webhook.disabled"
       );
+      this.#mayDisable(row, changes);
       if (!told) this.facts.violated("O1", `${row.id} was disabled and no event tells of it`);
     }
+    if (row.enabled && before?.enabled === false) this.facts.streaks.delete(row.id);
     if (row.deleted_at !== null) this.facts.d.tally.count("endpoint_deleted");
+  }
+
+  /** 410 disables at once; else it takes 100 failures in a row over 24 hours. */
+  #mayDisable(row: EndpointRow, changes: Changes): void {
+    const attempts = changes.filter(({ key, after }) =>
+      key[0] === FAMILY.attempt && key[1] === row.id && after !== null
+    ).map(({ after }) => after as AttemptRow);
+    if (row.disabled_reason === "gone") {
+      if (attempts.some(({ error }) => error === "status_410")) return;
+      this.facts.violated("disable", `${row.id} is gone without a 410`);
+    } else {
+      const streak = this.facts.streaks.get(row.id);
+      const spans = streak !== undefined &&
+        this.facts.d.now() - streak.since + this.facts.d.discord() >= 86_400_000;
+      if (!spans || streak.count < 100) {
+        this.facts.violated("disable", `${row.id} is failing after ${streak?.count ?? 0} failures`);
+      }
+    }
+  }
+
+  /** Failures in a row, as the log has them; an endpoint that is enabled starts anew. */
+  #streak(row: AttemptRow, endpoint: string): void {
+    if (row.status === "succeeded") this.facts.streaks.delete(endpoint);
+    if (
+      row.status === "succeeded" || row.error === "endpoint_disabled" || row.error === "event_unavailable"
+    ) return;
+    const streak = this.facts.streaks.get(endpoint) ?? { count: 0, since: row.created_at };
+    this.facts.streaks.set(endpoint, { ...streak, count: streak.count + 1 });
   }
 
   #partner(row: PartnerRow): void {

@@ -96,7 +96,9 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
     if (model.jobs.dead.size > 0 || round > POISONED_ROUNDS) world.poisoned.clear();
     await redrive(world);
     const { due } = model.jobs;
-    if (due.size === 0 && model.jobs.dead.size === 0 && round > 0) {
+    if (
+      due.size === 0 && model.jobs.dead.size === 0 && round > 0 && (round > 9 || !parkedForNothing(world))
+    ) {
       await clock.run(DEADLINE_MS + SECOND_MS, broken); // attempts whose claims were lost end by themselves
       if (due.size === 0) return;
     }
@@ -110,16 +112,22 @@ async function comeToRest(world: World, cast: Cast, broken: () => boolean): Prom
   }
 }
 
+/** Something is parked under a partner that is active: a sweep moves it. */
+function parkedForNothing({ model }: World): boolean {
+  for (const row of model.jobs.parked) {
+    if (model.partners.get(row.split(" ")[1]!)?.now.status === "active") return true;
+  }
+  return false;
+}
+
 async function reactivateAll(world: World, cast: Cast): Promise<void> {
   await world.clock.run(MINUTE_MS, () => world.serving.length > 0);
   const isolate = world.serving[0];
   if (isolate === undefined) return world.model.violated("J1", "no isolate came back");
   for (const partner of cast.partners) {
-    world.client(
-      updatePartner(isolate.deps, partner, { status: "active" }, null).then(() =>
-        isolate.system.deliveries.unpark(partner)
-      ),
-    );
+    // Whatever an earlier reactivation left parked is for the sweep.
+    const done = updatePartner(isolate.deps, partner, { status: "active" }, null);
+    world.client(done.then(({ reactivated }) => reactivated && isolate.system.deliveries.unpark(partner)));
     await world.clock.run(SECOND_MS);
   }
 }

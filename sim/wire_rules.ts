@@ -18,6 +18,8 @@ export class WireRules {
   #delivered = new Map<string, number>();
   #answers = new Map<string, number>();
   #succeeded = new Map<string, number>();
+  /** The shortest pause asked for, s, by endpoint and event id. */
+  #asked = new Map<string, number>();
 
   constructor(readonly facts: Facts) {}
 
@@ -32,6 +34,14 @@ export class WireRules {
         this.facts.violated("D4", `${name} succeeded and no 2xx was answered`);
       }
       return;
+    }
+    const pause = this.#asked.get(`${endpoint} ${row.event_id}`);
+    const throttled = row.http_status === 429 || row.http_status === 503;
+    if (throttled && pause !== undefined && row.next_attempt_at !== null) {
+      const early = row.created_at + pause * 1_000 - row.next_attempt_at;
+      if (early > this.facts.d.discord()) {
+        this.facts.violated("J4", `${name} is to come before its Retry-After`);
+      }
     }
     const event = this.facts.events.get(key);
     const history = this.facts.endpoints.get(endpoint);
@@ -114,6 +124,12 @@ export class WireRules {
     const counts = error === "succeeded" ? this.#delivered : this.#answers;
     const name = `${id} ${error === "succeeded" ? webhookId : error}`;
     counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+
+  /** A 429 or 503 asked for a pause. */
+  asked(host: string, webhookId: string, seconds: number): void {
+    const name = `${this.facts.hosts.get(host)} ${webhookId}`;
+    this.#asked.set(name, Math.min(seconds, this.#asked.get(name) ?? Infinity));
   }
 
   /** A secret did not open, on purpose. */

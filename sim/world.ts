@@ -68,6 +68,7 @@ export class World {
       tally,
       received: (receipt) => this.model.received(receipt),
       answered: (host, error, id) => this.model.answeredWith(host, error, id),
+      asked: (host, id, seconds) => this.model.asked(host, id, seconds),
       violated: (rule, what) => this.model.violated(rule, what),
     });
     this.store.watch = (landed) => {
