@@ -12,7 +12,7 @@
  */
 import type { EventKey, Ids } from "../lib/ids.ts";
 import type { DeliverJob, FanoutJob, Job } from "../lib/keys.ts";
-import { SECOND_MS } from "../lib/limits.ts";
+import { MAX_COMMIT_BYTES, MAX_ENVELOPE_BYTES, SECOND_MS } from "../lib/limits.ts";
 import type { Combined, Committer } from "../lib/edge/committer.ts";
 import type { Claim, Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -61,8 +61,11 @@ export interface FlowObserver {
 const IN_MEMORY_FACTOR = 4;
 /** Payload bytes kept in memory, roughly: past them nothing more is taken on. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
-/** A Fanout job counts as this many works until it is opened. */
+/** Until it is opened a Fanout job counts as this many works, and as the payload one commit can write. */
 const FANOUT_ROOM = 64;
+const FANOUT_BYTES = MAX_COMMIT_BYTES;
+/** The same for an item of a Deliver job. */
+const ITEM_BYTES = MAX_ENVELOPE_BYTES / 2;
 const HANDOVER_CHECK_MS = SECOND_MS / 2;
 
 export class Flow {
@@ -104,7 +107,7 @@ export class Flow {
     this.pump = new Pump({
       ...d,
       admit: (job) => this.#admit(job),
-      take: (claim) => void this.#open(claim, null),
+      take: (claim) => void this.#open(claim, null, () => this.#reserve(claim.job, -1)),
       refuse: (job) => this.#reserve(job, -1),
       failed: d.observer.failed,
     });
@@ -123,16 +126,19 @@ export class Flow {
     const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
     const hot = this.d.hotHandOff && !this.#stopping && this.#hasRoom();
     const written = hot ? this.d.jobs.writeClaimed(job) : this.d.jobs.write(job, this.d.now());
-    if (hot) this.lanes.reserve(null, events.length);
+    const bytes = events.reduce((sum, event) => sum + event.body!.length, 0);
+    const release = () => this.lanes.reserve(null, -events.length, -bytes);
+    if (hot) this.lanes.reserve(null, events.length, bytes);
     const settled = (versionstamp: string | null) => {
-      if (hot) this.lanes.reserve(null, -events.length);
-      if (versionstamp === null) return written.undo();
-      this.d.observer.appended?.(events);
-      if (!hot) this.pump.poke();
-      else {
-        const { key, due } = written.row;
-        void this.#open({ key, versionstamp, until: due, job: written.row.job as FanoutJob }, events);
+      if (versionstamp === null) {
+        if (hot) release();
+        return written.undo();
       }
+      this.d.observer.appended?.(events);
+      if (!hot) return this.pump.poke();
+      const { key, due } = written.row;
+      const claim = { key, versionstamp, until: due, job: written.row.job as FanoutJob };
+      void this.#open(claim, events, release);
     };
     return { writes: written.writes, settled };
   }
@@ -171,16 +177,16 @@ export class Flow {
     deliver: (held: Held<DeliverJob>) => openDeliver(held, this.d),
   };
 
-  /** A claimed job becomes works, and each work enters its endpoint's lane. */
-  async #open(claim: Claim, hot: readonly StoredEvent[] | null): Promise<void> {
+  /** A claimed job becomes works, and each work enters its endpoint's lane, in the room that was promised to the job. */
+  async #open(claim: Claim, hot: readonly StoredEvent[] | null, release: () => void): Promise<void> {
     const held = hold(claim, this.d.now());
     this.#held.add(held);
     this.#opening++;
     const works = await this.#worksOf(held, hot);
     this.#opening--;
-    if (hot === null) this.#reserve(held.job, -1);
     for (const work of works) held.open.add(work);
     held.opening = false;
+    release();
     for (const work of works) this.#enter(work);
     if (works.length === 0) this.recorder.touch(held); // nothing to do: the row goes
     this.#freed();
@@ -238,8 +244,10 @@ export class Flow {
   }
 
   #reserve(job: Job, sign: 1 | -1): void {
-    if (job.kind === "deliver") this.lanes.reserve(job.endpoint, sign * job.items.length);
-    else this.lanes.reserve(null, sign * Math.min(job.events.length, FANOUT_ROOM));
+    if (job.kind === "deliver") {
+      const { endpoint, items } = job;
+      this.lanes.reserve(endpoint, sign * items.length, sign * items.length * ITEM_BYTES);
+    } else this.lanes.reserve(null, sign * Math.min(job.events.length, FANOUT_ROOM), sign * FANOUT_BYTES);
   }
 
   #hasRoom(): boolean {

@@ -44,7 +44,7 @@ interface Lane<W> {
 export class Lanes<W> {
   /** In memory: waiting, in flight and promised. */
   size = 0;
-  /** Payload bytes of what is waiting and in flight, each work's counted on its own. */
+  /** Payload bytes of what is waiting, in flight and promised, each work's counted on its own. */
   bytes = 0;
   #inFlight = 0;
   #lanes = new Map<EndpointId, Lane<W>>();
@@ -95,8 +95,9 @@ export class Lanes<W> {
   }
 
   /** Promises room (negative: gives it back), in this endpoint's lane or, with null, in the isolate alone. */
-  reserve(endpoint: EndpointId | null, count: number): void {
+  reserve(endpoint: EndpointId | null, count: number, bytes: number): void {
     this.size += count;
+    this.bytes += bytes;
     if (endpoint !== null) this.#lane(endpoint).reserved += count;
     if (count < 0) this.freed();
   }

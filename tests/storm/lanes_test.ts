@@ -5,7 +5,7 @@ import type { EndpointId } from "../../lib/ids.ts";
 import { DAY_MS, DEADLINE_MS, MINUTE_MS, SECOND_MS } from "../../lib/limits.ts";
 
 const DEAD = "whk_dead" as EndpointId;
-const LIMITS = { maxInFlight: 512, maxPerEndpoint: 32, maxWaitingPerEndpoint: 512 };
+const LIMITS = { maxInFlight: 512, maxPerEndpoint: 32, maxWaitingPerEndpoint: 512, maxWaitingProven: 512 };
 
 /** Lanes whose clock the test moves, and attempts that end when it says so. */
 function lanesOf() {
