@@ -61,7 +61,7 @@ for (const [way, byMs] of JUMPS) {
       await w.endpoint(tenant, URL);
       w.net.at(URL, () => (w.first.crash(), 200));
       await w.append(tenant, 3);
-      await w.settle();
+      while (w.net.to(URL).length < 3) await w.settle(); // all are signed before the clock jumps
       w.skewMs += byMs;
       w.net.at(URL, 200);
       const heir = await w.isolate();
