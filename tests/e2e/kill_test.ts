@@ -23,7 +23,7 @@ interface Load {
   maxDuplicates: number;
 }
 
-const KILLS = Number(Deno.env.get("KILLS") ?? 4);
+const KILLS = Number(Deno.env.get("KILLS") ?? 3);
 const LOADS: Load[] = [
   { name: "at full speed", kills: 3, everyMs: 0, afterMs: [100, 900], maxDuplicates: 0.1 },
   {

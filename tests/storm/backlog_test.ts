@@ -79,7 +79,7 @@ const ENDPOINTS = FULL ? 10_000 : 1_000;
 
 Deno.test(`storm: ${ENDPOINTS} endpoints that die together and come back are retried spread out, within the concurrency`, async () => {
   let status = 503;
-  await using b = await openBacklog(ENDPOINTS, () => ({ ms: 10, status }), { retryScale: FULL ? 1 : 0.1 });
+  await using b = await openBacklog(ENDPOINTS, () => ({ ms: 10, status }), { retryScale: FULL ? 1 : 0.05 });
   for (const endpoint of b.endpoints) await b.seed(endpoint, 1);
   const began = Date.now();
   await b.start();
