@@ -41,7 +41,7 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
   const { kv, now } = deps;
   let revision: string | null | undefined;
   let generation = 0;
-  let freshUntil = -1;
+  let freshUntil = -1, freshSince = Infinity;
   /** The read under way, and the one that begins after it. */
   let begun = Promise.resolve();
   let waiting: Promise<void> | null = null;
@@ -61,7 +61,7 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
   async function readRevision() {
     const asked = generation;
     const { versionstamp } = await kv.get(keys.endpointsRevision());
-    if (asked === generation) freshUntil = now() + FRESH_MS;
+    if (asked === generation) freshSince = now(), freshUntil = freshSince + FRESH_MS;
     if (versionstamp === revision) return;
     revision = versionstamp;
     drop();
@@ -73,13 +73,19 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
     single.clear();
   }
 
+  /** A clock that stepped back behind the read says nothing about its age. */
+  function fresh(): boolean {
+    const at = now();
+    return at >= freshSince && at < freshUntil;
+  }
+
   function invalidate() {
     drop();
     freshUntil = -1;
   }
 
   function current(target: Target): Target | Promise<Target | null> {
-    if (target.generation === generation && now() < freshUntil) return target;
+    if (target.generation === generation && fresh()) return target;
     return refresh().then(() => target.generation === generation ? target : endpoint(target.row.id));
   }
 

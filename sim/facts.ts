@@ -56,7 +56,7 @@ export class Facts {
   /** The last sequence each owner gave out. */
   readonly sequences = new Map<string, number>();
   /** Failures in a row of each endpoint, and when they began, Unix ms. */
-  readonly streaks = new Map<string, { count: number; since: number }>();
+  readonly streaks = new Map<string, { count: number; since: number; success: number }>();
   /** Endpoints by the hosts they have had. */
   readonly hosts = new Map<string, string>();
   /** The longest any read has taken so far, ms. */

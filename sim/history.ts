@@ -46,7 +46,8 @@ export type PartnerHistory = History<PartnerRow>;
 /** Whether the endpoint matched at every moment from the event's commit to `until`: then fan-out cannot but choose it. */
 export function matchedThroughout(event: EventRecord, endpoint: EndpointHistory, until: number): boolean {
   const first = endpoint.versions[0]!;
-  if (first.from > event.committed || first.row.created_at > event.at) return false;
+  // In one millisecond nobody can tell which was first.
+  if (first.from >= event.committed || first.row.created_at > event.at) return false;
   return endpoint.during(event.committed, until).every((row) => receives(event, row));
 }
 

@@ -101,14 +101,21 @@ export class RowRules {
     }
   }
 
-  /** Failures in a row, as the log has them; an endpoint that is enabled starts anew. */
+  /**
+   * Failures in a row, as the log has them; an endpoint that is enabled starts anew. Signs of health are written once a second at
+   * most, so a success that soon after another may not have been seen by the isolate that counts.
+   */
   #streak(row: AttemptRow, endpoint: string): void {
-    if (row.status === "succeeded") this.facts.streaks.delete(endpoint);
-    if (
-      row.status === "succeeded" || row.error === "endpoint_disabled" || row.error === "event_unavailable"
-    ) return;
-    const streak = this.facts.streaks.get(endpoint) ?? { count: 0, since: row.created_at };
-    this.facts.streaks.set(endpoint, { ...streak, count: streak.count + 1 });
+    if (row.event_type === "webhook.test") return; // a test changes no health
+    if (row.error === "endpoint_disabled" || row.error === "event_unavailable") return;
+    const streak = this.facts.streaks.get(endpoint) ??
+      { count: 0, since: row.created_at, success: -Infinity };
+    if (row.status !== "succeeded") streak.count++;
+    else if (row.created_at - streak.success >= 1_000) {
+      Object.assign(streak, { count: 0, success: row.created_at });
+    }
+    if (streak.count === 1) streak.since = row.created_at;
+    this.facts.streaks.set(endpoint, streak);
   }
 
   #partner(row: PartnerRow): void {

@@ -100,7 +100,7 @@ export class WireRules {
     this.facts.d.tally.count("received");
     const mono = this.facts.d.mono();
     const rows = endpoint.during(this.facts.staleSince - UNDER_WAY_MS, mono);
-    const verdict = signedBy(receipt, rows, this.facts.d.now());
+    const verdict = signedBy(receipt, rows, this.facts.d.now() + this.facts.d.discord() + UNDER_WAY_MS);
     if (verdict !== null) this.facts.violated("signing", `${receipt.webhookId} to ${id}: ${verdict}`);
     if (isTest(receipt.body)) return;
     const event = this.facts.eventsById.get(receipt.webhookId);

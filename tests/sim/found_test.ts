@@ -1,5 +1,6 @@
 /** Faults the simulator found, each as the shortest scenario that shows it. */
 import assert from "node:assert/strict";
+import { makeDirectory } from "../../actors/directory.ts";
 import { unpark } from "../../actors/replay.ts";
 import type { Committer } from "../../lib/edge/committer.ts";
 import { makeGuardedHttp } from "../../lib/edge/http.ts";
@@ -75,3 +76,20 @@ Deno.test("D1: a second replay keeps off a first attempt under way, too", () =>
     const rows = await attempts(w, endpoint.id);
     assert.deepEqual(rows.map((row) => [row.attempt, row.status]), [[1, "failed"]]);
   }));
+
+Deno.test("D2: a clock that steps back keeps no endpoint fresh", async () => {
+  const kv = await Deno.openKv(":memory:");
+  let wall = 10_000;
+  const directory = makeDirectory({ kv, now: () => wall });
+  const id = "whk_01" as EndpointId;
+  const row = { id, tenant_id: null, partner_id: null, enabled: true, deleted_at: null };
+  await kv.set(keys.endpoint(id), row);
+  await directory.refresh();
+  const target = (await directory.endpoint(id))!;
+  wall -= 5_000;
+  await kv.set(keys.endpoint(id), { ...row, enabled: false }); // by another isolate
+  await kv.set(keys.endpointsRevision(), "1");
+  wall += 100;
+  assert.equal((await directory.current(target))?.row.enabled, false);
+  kv.close();
+});
