@@ -9,11 +9,11 @@ import { makeSystem, type System } from "./actors/system.ts";
 import { type Config, ConfigError, loadConfig, notesOf } from "./lib/edge/config.ts";
 import { makeDialer } from "./lib/edge/dialer.ts";
 import { makeFetchDialer } from "./lib/edge/dialer_fetch.ts";
-import { type GuardedHttp, makeGuardedHttp, permits } from "./lib/edge/http.ts";
+import { type GuardedHttp, makeGuardedHttp, permits, WITHDRAWN } from "./lib/edge/http.ts";
 import { LocalSecretsError } from "./lib/edge/local_secrets.ts";
 import type { Log } from "./lib/edge/log.ts";
 import { openKv, OpenKvError } from "./lib/edge/open_kv.ts";
-import { realIds, realNow, realRandom, realTimers } from "./lib/edge/ports.ts";
+import { realClock, realIds, realNow, realRandom, realTimers } from "./lib/edge/ports.ts";
 import { readiness } from "./lib/edge/readiness.ts";
 import { makeResolver } from "./lib/edge/resolver.ts";
 import { makeSealer } from "./lib/edge/seal.ts";
@@ -72,12 +72,18 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
   const rules = config;
   const socket = config.httpTransport === "undici";
-  const clock = () => performance.now();
   const dialer = socket
-    ? makeDialer({ timers: realTimers, clock, permits: permits(rules) })
+    ? makeDialer({ timers: realTimers, clock: realClock, permits: permits(rules) })
     : makeFetchDialer({ fetch, timers: realTimers, permits: permits(rules) });
   const resolver = makeResolver({ resolveDns: Deno.resolveDns, timers: realTimers });
-  const guarded = makeGuardedHttp({ rules, resolver, dialer, timers: realTimers, now: realNow, clock });
+  const guarded = makeGuardedHttp({
+    rules,
+    resolver,
+    dialer,
+    timers: realTimers,
+    now: realNow,
+    clock: realClock,
+  });
   const http = { ...guarded, send: telling(guarded, log) };
   const { masterKey, masterKeyNext, hashKey, keyPepper } = config.secrets;
   const sealer = makeSealer(masterKey.bytes, masterKeyNext?.bytes ?? null, realRandom);
@@ -85,7 +91,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const observer = makeObserver({ metrics, log, now: realNow, spans });
   const system = makeSystem({
     kv,
-    ports: { now: realNow, timers: realTimers, random: realRandom, ids },
+    ports: { now: realNow, clock: realClock, timers: realTimers, random: realRandom, ids },
     http,
     openSecret: sealer.open,
     hashKey: hashKey.bytes,
@@ -230,12 +236,15 @@ async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   return done;
 }
 
+/** What happens at every stop and at every disabling is no fault. */
+const ORDINARY = new Set(["shutdown", WITHDRAWN]);
+
 /** A fault of ours is charged to nobody (D4), so it shows in no delivery log: it is said here, or it would be silence. */
 function telling(http: GuardedHttp, log: Log): GuardedHttp["send"] {
   return async (request) => {
     const sent = await http.send(request);
     const { outcome } = sent;
-    if (outcome.kind === "ours" && outcome.reason !== "shutdown") {
+    if (outcome.kind === "ours" && !ORDINARY.has(outcome.reason)) {
       log.error("delivery_fault", { reason: outcome.reason });
     }
     return sent;

@@ -7,6 +7,7 @@ import type { DeliverJob } from "../lib/keys.ts";
 import { COMMIT_SLACK_MS, DEADLINE_MS, JOB_RETRY_MS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
 import type { Outcome } from "../lib/outcome.ts";
 import { signatureHeader } from "../lib/signing.ts";
+import { type GuardedHttp, WITHDRAWN } from "../lib/edge/http.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { loadEvents, type StoredEvent } from "./event_store.ts";
@@ -15,11 +16,7 @@ import type { Secrets } from "./secrets.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
 /** The guarded client: judges, resolves, judges again, dials the judged address. */
-export interface Send {
-  send(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<
-    { outcome: Outcome; durationMs: number }
-  >;
-}
+export type Send = Pick<GuardedHttp, "send">;
 
 export interface DeliverDeps {
   kv: Kv;
@@ -70,7 +67,11 @@ export async function attempt(work: Work, d: DeliverDeps): Promise<Settlement> {
   const at = d.now();
   // A claim that could run out under way is left to whoever takes it next (J3).
   if (work.held.until - at < DEADLINE_MS + COMMIT_SLACK_MS) return { kind: "later", work, due: at };
-  const sent = await request(work.target, work.event!, at, d);
+  const wanted = async () => {
+    const now = await d.directory.current(work.target);
+    return now !== null && now.row.enabled && now.row.deleted_at === null && !now.held;
+  };
+  const sent = await request(work.target, work.event!, at, d, wanted);
   if (sent === "secret_unavailable") {
     return { kind: "failed", work, error: "secret_unavailable", httpStatus: null, durationMs: 0, at };
   }
@@ -80,8 +81,8 @@ export async function attempt(work: Work, d: DeliverDeps): Promise<Settlement> {
       return { kind: "succeeded", work, httpStatus: outcome.httpStatus, durationMs, at };
     case "failed":
       return { ...outcome, work, durationMs, at };
-    case "ours":
-      return { kind: "later", work, due: d.now() + JOB_RETRY_MS };
+    case "ours": // what was withdrawn is looked at again at once, and settled by what it is now
+      return { kind: "later", work, due: outcome.reason === WITHDRAWN ? d.now() : d.now() + JOB_RETRY_MS };
   }
 }
 
@@ -91,6 +92,7 @@ export async function request(
   event: Pick<StoredEvent, "id" | "body">,
   at: number,
   d: Pick<DeliverDeps, "secrets" | "http" | "userAgent">,
+  wanted?: () => Promise<boolean>,
 ): Promise<{ outcome: Outcome; durationMs: number } | "secret_unavailable"> {
   const secrets = await d.secrets.of(target.row, at);
   if (secrets === null) return "secret_unavailable";
@@ -108,7 +110,7 @@ export async function request(
     "webhook-timestamp": String(timestamp),
     "webhook-signature": signature,
   };
-  return await d.http.send({ url: target.row.url, headers, body });
+  return await d.http.send({ url: target.row.url, headers, body, ...wanted && { wanted } });
 }
 
 /** The default of `windowOf`: 30 days. */

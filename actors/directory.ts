@@ -37,11 +37,11 @@ export interface Directory {
   endpoint(id: EndpointId): Promise<Target | null>;
 }
 
-export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
-  const { kv, now } = deps;
+export function makeDirectory(deps: { kv: Kv; now(): number; clock(): number }): Directory {
+  const { kv, now, clock } = deps;
   let revision: string | null | undefined;
   let generation = 0;
-  let freshUntil = -1, freshSince = Infinity;
+  let freshUntil = -Infinity;
   /** The read under way, and the one that begins after it. */
   let begun = Promise.resolve();
   let waiting: Promise<void> | null = null;
@@ -59,9 +59,9 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
   }
 
   async function readRevision() {
-    const asked = generation;
+    const asked = generation, asking = clock();
     const { versionstamp } = await kv.get(keys.endpointsRevision());
-    if (asked === generation) freshSince = now(), freshUntil = freshSince + FRESH_MS;
+    if (asked === generation) freshUntil = asking + FRESH_MS;
     if (versionstamp === revision) return;
     revision = versionstamp;
     drop();
@@ -73,19 +73,13 @@ export function makeDirectory(deps: { kv: Kv; now(): number }): Directory {
     single.clear();
   }
 
-  /** A clock that stepped back behind the read says nothing about its age. */
-  function fresh(): boolean {
-    const at = now();
-    return at >= freshSince && at < freshUntil;
-  }
-
   function invalidate() {
     drop();
-    freshUntil = -1;
+    freshUntil = -Infinity;
   }
 
   function current(target: Target): Target | Promise<Target | null> {
-    if (target.generation === generation && fresh()) return target;
+    if (target.generation === generation && clock() < freshUntil) return target;
     return refresh().then(() => target.generation === generation ? target : endpoint(target.row.id));
   }
 

@@ -30,7 +30,7 @@ import { trace } from "./trace.ts";
 
 export interface SystemDeps {
   kv: Kv;
-  ports: Pick<Ports, "now" | "timers" | "random" | "ids">;
+  ports: Pick<Ports, "now" | "clock" | "timers" | "random" | "ids">;
   http: GuardedHttp;
   openSecret(sealed: string, aad: string): Promise<Uint8Array>;
   hashKey: Uint8Array;
@@ -56,7 +56,7 @@ const PREFERENCES = keys.notificationPrefs("" as TenantRow["id"])[0];
 export function makeSystem(deps: SystemDeps) {
   const { kv, ports } = deps;
   const { now, timers, ids } = ports;
-  const directory = makeDirectory({ kv, now });
+  const directory = makeDirectory({ kv, now, clock: ports.clock });
   const combine = (events: unknown[]) => flow.combine(events as StoredEvent[]);
   const committer = makeCommitter(kv, { maxInFlight: deps.commitsInFlight, combine });
   const jobs = makeJobs({

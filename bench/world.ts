@@ -7,7 +7,7 @@ import { secretAad } from "../actors/secrets.ts";
 import { makeDialer } from "../lib/edge/dialer.ts";
 import { makeGuardedHttp, permits } from "../lib/edge/http.ts";
 import { openKv } from "../lib/edge/open_kv.ts";
-import { realIds, realNow, realRandom, realTimers } from "../lib/edge/ports.ts";
+import { realClock, realIds, realNow, realRandom, realTimers } from "../lib/edge/ports.ts";
 import { makeSealer } from "../lib/edge/seal.ts";
 import type { EndpointId, TenantId } from "../lib/ids.ts";
 import { type EndpointRow, keys, type TenantRow } from "../lib/keys.ts";
@@ -68,7 +68,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const system = makeSystem({
     ...DEFAULTS,
     kv,
-    ports: { now, timers: realTimers, random: realRandom, ids: realIds() },
+    ports: { now, clock: realClock, timers: realTimers, random: realRandom, ids: realIds() },
     http,
     openSecret: sealer.open,
     hashKey: HASH_KEY,

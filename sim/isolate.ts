@@ -66,7 +66,7 @@ export class Isolate {
     const jitter = rng.fork("jitter");
     this.system = makeSystem({
       kv: this.kv.port,
-      ports: { now, timers, random: rng.fork("random"), ids },
+      ports: { now, clock: () => clock.mono, timers, random: rng.fork("random"), ids },
       http,
       openSecret: sealer.open,
       hashKey: HASH_KEY,

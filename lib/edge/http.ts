@@ -24,7 +24,12 @@ export interface SendRequest {
   url: string;
   headers: Record<string, string>;
   body: Uint8Array;
+  /** Asked once more when a look-up took its time: whether the request is still to be made (D2). False: `ours`, `withdrawn`. */
+  wanted?(): Promise<boolean>;
 }
+
+/** The outcome's reason when `wanted` said no. */
+export const WITHDRAWN = "withdrawn";
 
 export interface Sent {
   outcome: Outcome;
@@ -75,6 +80,7 @@ export function makeGuardedHttp(deps: GuardedHttpDeps): GuardedHttp {
       // IPv4 when there is any, and the next of several each time, so that one dead address is not tried for ever.
       const choice = answer.a.length > 0 ? answer.a : answer.aaaa;
       address = choice[turn++ % choice.length]!;
+      if (await request.wanted?.() === false) return done({ kind: "ours", reason: WITHDRAWN });
     }
     const timeoutMs = DEADLINE_MS - Math.max(0, clock() - startedAt);
     const result = await dialer.dial({

@@ -50,7 +50,10 @@ export interface Dialer {
 }
 
 export interface Ports {
+  /** The wall clock, Unix ms. It may jump. */
   now(): number;
+  /** Monotonic ms, for what must not last longer when the wall clock jumps. */
+  clock(): number;
   timers: Timers;
   random: Random;
   ids: Ids;
@@ -69,6 +72,7 @@ export const realRandom: Random = {
 };
 
 export const realNow = (): number => Date.now();
+export const realClock = (): number => performance.now();
 
 export const realIds = (): Ids => makeIds(realNow, secureUnit);
 

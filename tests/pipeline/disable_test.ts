@@ -146,6 +146,22 @@ Deno.test("D2: a claimed job of an endpoint disabled or deleted meanwhile is not
   }
 });
 
+Deno.test("D2: an endpoint disabled while its name is looked up is not dialled", () =>
+  world(async (w) => {
+    const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);
+    const by = await w.isolate();
+    const found = { a: ["93.184.216.34"], aaaa: [] };
+    w.net.name("hooks.example.com", () => w.later(3_000, 0).then(() => found));
+    await w.append(tenant, 1);
+    await w.advance(1_000);
+    await w.done(updateEndpoint(by.endpoints, endpoint.id, { enabled: false }, null));
+    await w.advance(5_000);
+    assert.equal(w.net.to(URL).length, 0);
+    const [row] = await attempts(w, endpoint.id);
+    assert.deepEqual([row!.status, row!.error], ["dead", "endpoint_disabled"]);
+    assert.deepEqual(await jobs(w), []);
+  }));
+
 Deno.test("a deleted endpoint's retries end, and its log stays", () =>
   world(async (w) => {
     const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);

@@ -8,7 +8,7 @@ import { createKey, type KeySpec } from "../../actors/key_admin.ts";
 import { makeSystem } from "../../actors/system.ts";
 import { makeGuardedHttp } from "../../lib/edge/http.ts";
 import type { Addresses, DialRequest, Random, Timers } from "../../lib/edge/ports.ts";
-import { realTimers } from "../../lib/edge/ports.ts";
+import { realClock, realTimers } from "../../lib/edge/ports.ts";
 import type { Kv } from "../../lib/edge/kv.ts";
 import { makeSealer } from "../../lib/edge/seal.ts";
 import { makeTelemetry } from "../../lib/edge/telemetry.ts";
@@ -123,7 +123,7 @@ function makeApi(store: Deno.Kv, options: ApiOptions): Api {
   const sealer = makeSealer(random.bytes(32), null, random);
   const system = makeSystem({
     kv,
-    ports: { now, timers: realTimers, random, ids },
+    ports: { now, clock: realClock, timers: realTimers, random, ids },
     http,
     openSecret: sealer.open,
     hashKey,

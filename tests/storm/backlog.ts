@@ -7,7 +7,7 @@ import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
 import { dueOf, makeJobs } from "../../lib/edge/jobs.ts";
 import { openKv } from "../../lib/edge/open_kv.ts";
-import { realIds, realNow, realRandom, realTimers } from "../../lib/edge/ports.ts";
+import { realClock, realIds, realNow, realRandom, realTimers } from "../../lib/edge/ports.ts";
 import { buildEnvelope } from "../../lib/envelope.ts";
 import type { EndpointId, EventId, EventKey, TenantId } from "../../lib/ids.ts";
 import { type DeliverItem, type EndpointRow, keys, type TenantRow } from "../../lib/keys.ts";
@@ -104,7 +104,7 @@ export async function openBacklog(
       };
       system = makeSystem({
         kv,
-        ports: { now: realNow, timers: realTimers, random: realRandom, ids },
+        ports: { now: realNow, clock: realClock, timers: realTimers, random: realRandom, ids },
         http: {
           check: () => Promise.reject(new Error("nothing is checked here")),
           async send({ url }) {

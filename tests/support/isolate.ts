@@ -80,7 +80,7 @@ export function makeIsolate(w: World, name: string, options: IsolateOptions): Is
   };
   const system = makeSystem({
     kv,
-    ports: { now: w.now, timers, random, ids },
+    ports: { now: w.now, clock: () => w.time.now, timers, random, ids },
     http,
     openSecret: (sealed, aad) => during(kv, sealer.open(sealed, aad)),
     hashKey: HASH_KEY,

@@ -21,11 +21,13 @@ export type Script = (request: Received, nth: number) => Answer;
 
 export class Network {
   readonly received: Received[] = [];
+  /** Look-ups under way. */
+  lookUps = 0;
   /** Dials under way. */
   open = 0;
   maxOpen = 0;
   #scripts = new Map<string, Script>();
-  #names = new Map<string, () => Addresses>();
+  #names = new Map<string, () => Addresses | Promise<Addresses>>();
   #counts = new Map<string, number>();
   #openAt = new Map<string, number>();
   readonly maxOpenAt = new Map<string, number>();
@@ -37,8 +39,8 @@ export class Network {
     this.#scripts.set(url, typeof script === "function" ? script : () => script);
   }
 
-  /** What DNS says of a host from now on: addresses, or a throw. */
-  name(host: string, answer: () => Addresses): void {
+  /** What DNS says of a host from now on: addresses, at once or in time, or a throw. */
+  name(host: string, answer: () => Addresses | Promise<Addresses>): void {
     this.#names.set(host, answer);
   }
 
@@ -49,7 +51,16 @@ export class Network {
 
   get resolver(): Resolver {
     const answer = (host: string) => this.#names.get(host)?.() ?? { a: ["93.184.216.34"], aaaa: [] };
-    return { resolve: (host) => new Promise((resolve) => resolve(answer(host))) };
+    return {
+      resolve: async (host) => {
+        this.lookUps++;
+        try {
+          return await answer(host);
+        } finally {
+          this.lookUps--;
+        }
+      },
+    };
   }
 
   dialer(from: string, timers: Timers): Dialer {
