@@ -35,10 +35,11 @@ Deno.test("disable_on_410: at once, told to other platform endpoints, never to a
     assert.equal(disabledEvents(w, OPS).length, 1);
     assert.equal(disabledEvents(w, "https://sibling.example.com/in").length, 0);
     assert.deepEqual(await pendingPlatform(w), []);
+    const dialled = w.net.to(URL).length; // those under way before the first answer was recorded
     for (let i = 0; i < 4; i++) await w.jump(40_000);
     const rows = await attempts(w, endpoint.id);
     assert.equal(rows.filter((r) => r.error === "endpoint_disabled" && r.status === "dead").length, 5);
-    assert.equal(w.net.to(URL).length, 5, "D2: the retries are not dialled");
+    assert.equal(w.net.to(URL).length, dialled, "D2: the retries are not dialled");
     assert.deepEqual(await jobs(w), []);
   }));
 
