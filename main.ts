@@ -157,8 +157,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   const answer = async (request: Request, info?: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> =>
     await options.before?.(request) ?? await app.fetch(request, info);
   await system.start();
-  const cut = new AbortController();
-  const server = await listen(config, cut.signal, answer).catch(async (error) => {
+  const server = await listen(config, answer).catch(async (error) => {
     await system.stop(0);
     await dialer.close();
     kv.close();
@@ -190,7 +189,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       // What was asked for a moment ago is answered and delivered; a client that dawdles holds nothing up.
       await within(requestsMs, answered);
       await system.stop(stopMs - 2 * requestsMs);
-      if (!await within(requestsMs, answered)) cut.abort();
+      await within(requestsMs, answered); // who still dawdles is cut off by the end of the process
       await stats.stop();
       await system.committer.idle();
       await dialer.close();
@@ -205,16 +204,15 @@ class ListenError extends Error {
   override name = "ListenError";
 }
 
-/** @param cut ends every connection at once. Throws `ListenError`. */
+/** Throws `ListenError`. */
 async function listen(
   { host, port }: Config,
-  cut: AbortSignal,
   answer: Deno.ServeHandler<Deno.NetAddr>,
 ): Promise<Deno.HttpServer<Deno.NetAddr>> {
   try {
     const listening = Promise.withResolvers<void>();
     const onListen = () => listening.resolve();
-    const server = Deno.serve({ hostname: host, port, signal: cut, onListen }, answer);
+    const server = Deno.serve({ hostname: host, port, onListen }, answer);
     server.finished.catch(listening.reject);
     await listening.promise;
     return server;

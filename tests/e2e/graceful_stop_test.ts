@@ -29,6 +29,7 @@ Deno.test("graceful stop: a body half sent and a receiver that never answers are
   const hanging = Promise.withResolvers<number>();
   let answers = false;
   await using receiver = startReceiver(() => answers ? 204 : hanging.promise);
+  using _answered = { [Symbol.dispose]: () => hanging.resolve(500) }; // else a failure here would hang the receiver's end
   await using place = await makePlace({ PM_ALLOWED_TARGETS: receiver.target, PM_RETRY_SCALE: "0.01" });
   const key = await platformKey(place.env), port = place.env.PM_PORT!;
   const service = await startService(place.env);
