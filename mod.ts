@@ -3,6 +3,7 @@
  *
  * - {@link makeOutbox}: appends an event inside your own `kv.atomic()`, so that it exists if and only if your change committed. A
  *   running service on the same KV delivers it.
+ * - {@link sharedFile}: a KV file that your application and the service both write to.
  * - {@link sign} and {@link verify}: [Standard Webhooks](https://www.standardwebhooks.com), for senders and receivers.
  *
  * `examples/orders` is a small application that uses all three.
@@ -17,6 +18,7 @@ export {
   type OutboxEvent,
   type OutboxOptions,
 } from "./mod/outbox.ts";
+export { sharedFile } from "./mod/shared_file.ts";
 export {
   type Message,
   sign,

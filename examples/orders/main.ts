@@ -1,10 +1,11 @@
 /** Runs the shop on 127.0.0.1:9000 beside a service on the same store (README.md). */
+import { sharedFile } from "@pylota/webhooks";
 import { makeShop } from "./orders.ts";
 import { setUp } from "./set_up.ts";
 
 const PORT = 9_000;
 const store = Deno.env.get("PM_KV_PATH") ?? "./data/pm.db";
-const kv = await Deno.openKv(store);
+const kv = sharedFile(await Deno.openKv(store));
 const remembered = `${store}.shop.json`;
 const read = async () => JSON.parse(await Deno.readTextFile(remembered));
 const settings = await read().catch(async () => {

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file layers/effects -- a test wires the real clock and network
 /** The shop beside a real service: another process on the same store, which delivers what the library appended. */
 import assert from "node:assert/strict";
-import { sign } from "@pylota/webhooks";
+import { sharedFile, sign } from "@pylota/webhooks";
 import { eventually, makePlace, platformKey, startService } from "../../tests/e2e/support/process.ts";
 import { makeShop, type Order } from "./orders.ts";
 import { setUp } from "./set_up.ts";
@@ -19,7 +19,7 @@ Deno.test("example orders: what is paid is told, what is told is confirmed once,
   const target = `127.0.0.1:${server.addr.port}`;
   await using place = await makePlace({ PM_ALLOWED_TARGETS: target });
   await using _service = await startService(place.env);
-  const kv = await Deno.openKv(place.env.PM_KV_PATH);
+  const kv = sharedFile(await Deno.openKv(place.env.PM_KV_PATH));
   try {
     const api = `http://127.0.0.1:${place.env.PM_PORT}`, key = await platformKey(place.env);
     const settings = await setUp(api, key, `http://${target}/hook`, (request) => fetch(request));
