@@ -10,6 +10,7 @@ import { homeOf, placeOf } from "../reach.ts";
 import type { Delivery } from "../shapes.ts";
 import { outcomeText } from "../status.tsx";
 import { type ConsoleContext, page, type PageView, redirect, type View } from "../table.ts";
+import { TracePicture } from "../trace_picture.tsx";
 import { Card, Code, Empty, Head, Pill, Table, Th, Time, type Tone } from "../ui.tsx";
 
 interface Traced {
@@ -76,6 +77,7 @@ export async function eventPage(c: ConsoleContext): Promise<PageView> {
     kv,
     endpoints.map((one) => keys.endpoint(one.webhook_id as EndpointId)),
   );
+  const urls = endpoints.map((one, i) => rows[i]!.value?.url ?? one.webhook_id);
   const manage = holds(c.visitor.key, "webhooks:manage") && c.visitor.key.level !== "identity";
   const live = endpoints.some(({ state }) => !OVER.has(state));
   return page(
@@ -116,27 +118,34 @@ export async function eventPage(c: ConsoleContext): Promise<PageView> {
                 </Empty>
               )
               : (
-                <Table
-                  label="Endpoints and this event"
-                  head={
-                    <>
-                      <Th>Endpoint</Th>
-                      <Th>State</Th>
-                      <Th>Why, and what is next</Th>
-                      <Th>Attempts</Th>
-                    </>
-                  }
-                >
-                  {endpoints.map((one, i) => (
-                    <TraceRow
-                      one={one}
-                      event={event.id}
-                      manage={manage}
-                      url={rows[i]!.value?.url ?? one.webhook_id}
-                      now={c.now}
-                    />
-                  ))}
-                </Table>
+                <>
+                  <TracePicture
+                    type={event.type}
+                    lanes={endpoints.map((one, i) => ({ ...one, ...STATES[one.state], url: urls[i]! }))}
+                    now={c.now}
+                  />
+                  <Table
+                    label="Endpoints and this event"
+                    head={
+                      <>
+                        <Th>Endpoint</Th>
+                        <Th>State</Th>
+                        <Th>Why, and what is next</Th>
+                        <Th>Attempts</Th>
+                      </>
+                    }
+                  >
+                    {endpoints.map((one, i) => (
+                      <TraceRow
+                        one={one}
+                        event={event.id}
+                        manage={manage}
+                        url={urls[i]!}
+                        now={c.now}
+                      />
+                    ))}
+                  </Table>
+                </>
               )}
           </div>
         </Card>
