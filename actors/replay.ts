@@ -209,7 +209,8 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
       const keepOff = open.has(event.key);
-      if (keepOff) keptUntil = Math.max(keptUntil, event.at + KEEP_OFF_MS);
+      const since = event.kind === "platform" ? now : event.at;
+      if (keepOff) keptUntil = Math.max(keptUntil, since + KEEP_OFF_MS);
       (keepOff ? kept : items).push(item);
     }
     writes.push(...jobWrites(endpoint, items, now, d), ...jobWrites(endpoint, kept, keptUntil, d));
@@ -231,7 +232,8 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
 /** Whether the first attempt of the hot path may still be to come; another replay may have opened the pair meanwhile. */
 function mayBeUnderWay({ event, pair }: Queued, { row }: Target, now: number): boolean {
   const untried = pair === null || pair.attempt === 0;
-  return untried && row.created_at <= event.at && event.at > now - KEEP_OFF_MS;
+  const recent = event.kind === "platform" || event.at > now - KEEP_OFF_MS;
+  return untried && row.created_at <= event.at && recent;
 }
 
 function jobWrites(endpoint: EndpointId, items: DeliverItem[], due: number, d: ReplayDeps): Write[] {
