@@ -1,9 +1,10 @@
 /** Who changed what. */
+import { RefusedFilter, TimeRange } from "../filters.tsx";
 import { fromInputTime } from "../format.ts";
 import { placeOf } from "../reach.ts";
 import type { AuditEntry, List } from "../shapes.ts";
 import { type ConsoleContext, type Html, page, type PageView } from "../table.ts";
-import { Card, Empty, Head, pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, pager, Table, Th, Time } from "../ui.tsx";
 import { refusedFields } from "./deliveries.tsx";
 
 export async function auditPage(c: ConsoleContext): Promise<PageView> {
@@ -46,24 +47,11 @@ export async function auditPage(c: ConsoleContext): Promise<PageView> {
                   placeholder="webhook.created"
                 />
               </div>
-              <div class="field">
-                <label for="since">From (UTC)</label>
-                <input id="since" name="since" type="datetime-local" value={given("since")} />
-              </div>
-              <div class="field">
-                <label for="until">To (UTC)</label>
-                <input id="until" name="until" type="datetime-local" value={given("until")} />
-              </div>
+              <TimeRange from="since" to="until" given={given} />
               <button type="submit">Filter</button>
             </form>
           </div>
-          {errors.length > 0
-            ? (
-              <div class="inset">
-                <Refused title="This filter cannot be used" errors={errors} />
-              </div>
-            )
-            : null}
+          <RefusedFilter errors={errors} />
           {list.data.length === 0
             ? (
               <Empty title="No changes here">

@@ -1,11 +1,12 @@
 /** The delivery log of an endpoint: filters, pages, and a part that renews itself. */
+import { RefusedFilter, TimeRange } from "../filters.tsx";
 import { ApiError } from "../../../lib/errors.ts";
 import type { EndpointRow } from "../../../lib/keys.ts";
 import { fromInputTime, span } from "../format.ts";
 import type { Delivery, List } from "../shapes.ts";
 import { attemptText, DeliveryPill, outcomeText } from "../status.tsx";
 import type { ConsoleContext } from "../table.ts";
-import { Card, Empty, LiveBar, pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, LiveBar, pager, Table, Th, Time } from "../ui.tsx";
 
 const STATUSES = { "": "Any", succeeded: "Delivered", failed: "Failed", dead: "Dead" } as const;
 const FILTERS = ["status", "event_type", "event_id", "after", "before"] as const;
@@ -59,25 +60,12 @@ export async function deliveriesCard(c: ConsoleContext, row: EndpointRow, manage
             <label for="event_id">Event id</label>
             <input id="event_id" name="event_id" value={given("event_id")} size={15} placeholder="evt_…" />
           </div>
-          <div class="field">
-            <label for="after">From (UTC)</label>
-            <input id="after" name="after" type="datetime-local" value={given("after")} />
-          </div>
-          <div class="field">
-            <label for="before">To (UTC)</label>
-            <input id="before" name="before" type="datetime-local" value={given("before")} />
-          </div>
+          <TimeRange from="after" to="before" given={given} />
           <button type="submit">Filter</button>
           {filtered ? <a class="button quiet" href={c.url.pathname}>Clear</a> : null}
         </form>
       </div>
-      {errors.length > 0
-        ? (
-          <div class="inset">
-            <Refused title="This filter cannot be used" errors={errors} />
-          </div>
-        )
-        : null}
+      <RefusedFilter errors={errors} />
       <div id="deliveries" {...(first && errors.length === 0 ? { "data-live": "5000" } : {})}>
         {errors.length > 0
           ? null

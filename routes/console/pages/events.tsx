@@ -1,10 +1,11 @@
 /** A tenant's events, newest first. */
+import { RefusedFilter, TimeRange } from "../filters.tsx";
 import { MAX_OWNER_KEY_BYTES } from "../../../lib/limits.ts";
 import { fromInputTime } from "../format.ts";
 import { placeOf } from "../reach.ts";
 import type { EventIndex, List } from "../shapes.ts";
 import { type ConsoleContext, page, type PageView } from "../table.ts";
-import { Card, Empty, Head, LiveBar, pager, Refused, Table, Th, Time } from "../ui.tsx";
+import { Card, Empty, Head, LiveBar, pager, Table, Th, Time } from "../ui.tsx";
 import { refusedFields } from "./deliveries.tsx";
 import { notFound } from "../../../lib/errors.ts";
 
@@ -73,25 +74,12 @@ export async function eventList(c: ConsoleContext): Promise<PageView> {
                   placeholder="idn_…"
                 />
               </div>
-              <div class="field">
-                <label for="since">From (UTC)</label>
-                <input id="since" name="since" type="datetime-local" value={given("since")} />
-              </div>
-              <div class="field">
-                <label for="until">To (UTC)</label>
-                <input id="until" name="until" type="datetime-local" value={given("until")} />
-              </div>
+              <TimeRange from="since" to="until" given={given} />
               <button type="submit">Filter</button>
               {filtered ? <a class="button quiet" href={c.url.pathname}>Clear</a> : null}
             </form>
           </div>
-          {errors.length > 0
-            ? (
-              <div class="inset">
-                <Refused title="This filter cannot be used" errors={errors} />
-              </div>
-            )
-            : null}
+          <RefusedFilter errors={errors} />
           <div id="events" {...(first && errors.length === 0 ? { "data-live": "5000" } : {})}>
             {errors.length > 0
               ? null
