@@ -4,7 +4,7 @@
  * attempt), D4 (faults of ours are not charged).
  */
 import type { DeliverJob } from "../lib/keys.ts";
-import { COMMIT_SLACK_MS, DEADLINE_MS, JOB_RETRY_MS, REPLAY_WINDOW_MS } from "../lib/limits.ts";
+import { COMMIT_SLACK_MS, DEADLINE_MS, JOB_RETRY_MS } from "../lib/limits.ts";
 import type { Outcome } from "../lib/outcome.ts";
 import { signatureHeader } from "../lib/signing.ts";
 import { type GuardedHttp, WITHDRAWN } from "../lib/edge/http.ts";
@@ -112,6 +112,3 @@ export async function request(
   };
   return await d.http.send({ url: target.row.url, headers, body, ...wanted && { wanted } });
 }
-
-/** The default of `windowOf`: 30 days. */
-export const platformWindow = REPLAY_WINDOW_MS;

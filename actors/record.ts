@@ -175,9 +175,4 @@ export class Recorder {
     for (const held of await batch.lost(this.d.kv)) this.lose(held);
     if (tries > 8) throw new Error("others keep changing the same rows");
   }
-
-  /** Endpoints whose health was reset by a request of this isolate. */
-  forgetHealth(endpoint: EndpointId): void {
-    this.#health.forget([endpoint]);
-  }
 }

@@ -6,6 +6,7 @@ import type { EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { EndpointRow } from "../lib/keys.ts";
 import { SECRET_CACHE_MS } from "../lib/limits.ts";
 import { type V1aSigner, v1aSigner } from "../lib/signing.ts";
+import { sealAad } from "../lib/edge/seal.ts";
 
 export interface OpenSecrets {
   current: Uint8Array;
@@ -32,7 +33,7 @@ export type SealedColumn = (typeof SEALED_COLUMNS)[number];
 
 /** The associated data binds a sealed value to its row and column (reference §7). */
 export const secretAad = (column: SealedColumn, endpoint: string): string =>
-  `pm1|webhook_endpoints|${column}|${endpoint}`;
+  sealAad("webhook_endpoints", column, endpoint);
 
 export function makeSecrets(
   open: (sealed: string, aad: string) => Promise<Uint8Array>,

@@ -25,7 +25,6 @@ export const MAX_GET_MANY_KEYS = 10;
 export const VISIBILITY_MS = 60 * SECOND_MS;
 export const COMMIT_SLACK_MS = 10 * SECOND_MS;
 export const MAX_ITEMS_PER_JOB = 20;
-export const MAX_JOBS_PER_CLAIM = 10;
 /** Attempts still open after this are moved off their Fanout job onto Deliver rows. */
 export const HANDOVER_AFTER_MS = 2 * SECOND_MS;
 export const JOB_RETRY_MS = 30 * SECOND_MS;
