@@ -2,8 +2,10 @@
  * What was acknowledged is delivered, whatever happens to the process: kill -9 at random moments under load, a graceful stop
  * under load, and two processes on one store of which one is killed. `KILLS=25` kills that often.
  *
- * What comes twice are attempts answered so shortly before a kill that the commit of their record had not landed: some two
- * commits' worth of them, whatever had been delivered before. So their share falls with the time between kills.
+ * What comes twice are attempts answered so shortly before a kill that the commit of their record had not landed: those in
+ * flight and some two flushes of the recorder, whatever had been delivered before. So a kill costs a number of repeats, and what
+ * share of the deliveries that is falls with the time between kills and grows with the time a commit takes. The number is held
+ * everywhere; the share, 2 %, is held where `KILLS` asks for the long run, on a machine that does nothing else.
  */
 import assert from "node:assert/strict";
 import { makeApi } from "./support/api.ts";
@@ -20,20 +22,22 @@ interface Load {
   /** A kill comes so long after the process answers again. */
   afterMs: [from: number, to: number];
   /** Share of deliveries that may come twice. */
-  maxDuplicates: number;
+  maxShare: number;
 }
 
-const KILLS = Number(Deno.env.get("KILLS") ?? 3);
+const LONG = Deno.env.get("KILLS");
 const LOADS: Load[] = [
-  { name: "at full speed", kills: 3, everyMs: 0, afterMs: [100, 900], maxDuplicates: 0.1 },
+  { name: "at full speed", kills: 3, everyMs: 0, afterMs: [100, 900], maxShare: 1 },
   {
     name: "at some 250 events a second",
-    kills: KILLS,
+    kills: Number(LONG ?? 3),
     everyMs: 100,
     afterMs: [1_000, 3_000],
-    maxDuplicates: 0.02,
+    maxShare: LONG === undefined ? 1 : 0.02,
   },
 ];
+/** What may be answered and not yet recorded: `PM_MAX_IN_FLIGHT`, and the flush in commit with the one that waits for it. */
+const MAX_REPEATS_A_KILL = 512 + 2 * 250;
 const DRAIN_MS = 30_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -43,7 +47,7 @@ function flakyReceiver() {
   return startReceiver(() => ++count % 20 === 0 ? 503 : 204);
 }
 
-for (const { name, kills, everyMs, afterMs: [from, to], maxDuplicates } of LOADS) {
+for (const { name, kills, everyMs, afterMs: [from, to], maxShare } of LOADS) {
   Deno.test(`kill: nothing acknowledged is lost over ${kills} kill -9, 32 publishers ${name}`, async () => {
     await using receiver = flakyReceiver();
     await using place = await makePlace({ PM_ALLOWED_TARGETS: receiver.target, PM_RETRY_SCALE: "0.002" });
@@ -86,7 +90,8 @@ for (const { name, kills, everyMs, afterMs: [from, to], maxDuplicates } of LOADS
       ready_ms: Math.max(0, ...starts),
       drained_ms: drained,
     });
-    assert.ok(duplicates <= maxDuplicates, `${duplicates * 100} % came twice`);
+    assert.ok(tally.duplicates <= kills * MAX_REPEATS_A_KILL, `${tally.duplicates} came twice`);
+    assert.ok(duplicates <= maxShare, `${duplicates * 100} % came twice`);
   });
 }
 
