@@ -11,11 +11,11 @@ export const stats = async (origin: string, skip = 0): Promise<Stats> =>
   await (await fetch(`${origin}/stats?skip=${skip}`)).json();
 
 /** @throws when not exactly `unique` different deliveries arrived or a signature was wrong. */
-export async function confirm(origin: string, unique: number): Promise<Stats> {
-  let found = await stats(origin);
+export async function confirm(origin: string, unique: number, skip = 0): Promise<Stats> {
+  let found = await stats(origin, skip);
   for (let tries = 0; found.unique < unique && tries < 50; tries++) {
     await sleep(20);
-    found = await stats(origin);
+    found = await stats(origin, skip);
   }
   if (found.unique !== unique || found.bad > 0 || found.checked === 0) {
     throw new Error(

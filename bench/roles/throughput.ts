@@ -68,24 +68,23 @@ export async function due({ file, origin, n }: PhaseOptions): Promise<Found> {
   return { events: n };
 }
 
-/** A backlog that is due: from the start of the pump to the last recorded attempt. */
+/**
+ * A backlog that is due, by the clock of the receiver: from the first receipt behind a warm-up to the last one, as the peers are
+ * measured. The CPU time is that of the whole backlog.
+ */
 export async function drain({ file, origin, n }: PhaseOptions): Promise<Found> {
-  const options = { file, origin, paths: ["/hook/0"] };
-  const warm = await openWorld(options);
-  await warm.system.start();
-  await warmUp(warm, n);
-  await warm.close();
-  const world = await openWorld({ ...options, hotHandOff: false });
-  await inParallel(n, CALLERS, world.append);
+  const warm = Math.min(n, WARM_UP), all = n + warm;
+  const world = await openWorld({ file, origin, paths: ["/hook/0"], hotHandOff: false });
+  await inParallel(all, CALLERS, world.append);
   await forget(origin);
-  const delivered = world.until(n);
-  const rate = await timed(n, async () => {
+  const delivered = world.until(all);
+  const { cpuUs } = await timed(all, async () => {
     await world.system.start();
     await delivered;
   });
-  await confirm(origin, n);
+  const { first, last } = await confirm(origin, all, warm);
   await world.close();
-  return { ...rate, rssMb: rss() };
+  return { perSecond: Math.round(n / (last - first) * 1_000), cpuUs, rssMb: rss() };
 }
 
 /** One event to ten endpoints; `n` deliveries in all. */
