@@ -38,10 +38,10 @@ export function eventWrites(event: StoredEvent, message?: string): Write[] {
     body: chunks === 0 ? body : chunks,
   };
   if (event.id.slice(4) !== key) row.id = event.id;
-  const writes: Write[] = [{ op: "set", key: keys.event(key), value: row }];
+  const writes: Write[] = [{ op: "set", key: keys.event(key), value: row, fresh: true }];
   for (let i = 0; i < chunks; i++) {
     const part = body.slice(i * MAX_CHUNK_BYTES, (i + 1) * MAX_CHUNK_BYTES);
-    writes.push({ op: "set", key: keys.eventChunk(key, i), value: part });
+    writes.push({ op: "set", key: keys.eventChunk(key, i), value: part, fresh: true });
   }
   const index = { type: event.type, identity: event.identity, owner: event.owner };
   if (event.tenant !== null) {

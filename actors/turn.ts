@@ -36,6 +36,8 @@ export class Turn {
   seq: number;
   #reads = new Map<string, { key: KvKey; versionstamp: string | null; value: unknown }>();
   #writes = new Map<string, Written>();
+  /** Rows of new events: under keys made for them, so nobody asks for them here. */
+  #fresh: Write[] = [];
   #events: StoredEvent[] = [];
   #bytes = 0;
 
@@ -61,13 +63,13 @@ export class Turn {
       if (this.#reads.size >= MAX_CHECKS_PER_COMMIT) this.#forgetReads(readBefore);
       throw error;
     }
-    const mutations = this.#writes.size + draft.writes.size;
+    const mutations = this.#mutations + draft.writes.size + draft.fresh.length;
     const bytes = this.#bytes + draft.bytes;
     const fits = mutations <= MAX_MUTATIONS_PER_COMMIT - RESERVED_MUTATIONS &&
       bytes <= MAX_COMMIT_BYTES - RESERVED_BYTES;
     if (!fits || this.#reads.size >= MAX_CHECKS_PER_COMMIT) {
       this.#forgetReads(readBefore);
-      if (this.#writes.size > 0 || readBefore > 0) throw new TurnFull();
+      if (this.#mutations > 0 || readBefore > 0) throw new TurnFull();
       invariant(!fits, "O1");
       throw new ApiError(
         "payload_too_large",
@@ -76,6 +78,7 @@ export class Turn {
       );
     }
     for (const [name, written] of draft.writes) this.#writes.set(name, written);
+    this.#fresh.push(...draft.fresh);
     this.#events.push(...draft.events);
     this.#bytes = bytes;
     this.seq = draft.seq;
@@ -86,19 +89,24 @@ export class Turn {
     for (const name of [...this.#reads.keys()].slice(after)) this.#reads.delete(name);
   }
 
+  get #mutations(): number {
+    return this.#writes.size + this.#fresh.length;
+  }
+
   /** Whether the turn holds more than this already. */
   fuller(mutations: number, checks: number, bytes: number): boolean {
-    return this.#writes.size > mutations || this.#reads.size > checks || this.#bytes > bytes;
+    return this.#mutations > mutations || this.#reads.size > checks || this.#bytes > bytes;
   }
 
   /** What to commit, or null when nothing changed. */
   unit(): Unit | null {
-    if (this.#writes.size === 0) return null;
+    if (this.#mutations === 0) return null;
     const metaKey = keys.ownerMeta(this.owner);
     const checks: Check[] = [{ key: metaKey, versionstamp: this.meta.versionstamp }];
     for (const { key, versionstamp } of this.#reads.values()) checks.push({ key, versionstamp });
     const writes: Write[] = [{ op: "set", key: metaKey, value: this.seq }];
     for (const { write } of this.#writes.values()) writes.push(write);
+    for (const write of this.#fresh) writes.push(write);
     return { checks, writes, carry: this.#events };
   }
 
@@ -123,6 +131,7 @@ export class Turn {
 /** A command's own view, over the turn's. */
 class Draft implements Tx {
   readonly writes = new Map<string, Written>();
+  readonly fresh: Write[] = [];
   readonly events: StoredEvent[] = [];
   readonly now: number;
   bytes = 0;
@@ -198,7 +207,10 @@ class Draft implements Tx {
       data: event.data,
     });
     for (const write of eventWrites(stored, event.message)) {
-      if (write.op !== "enqueue") this.#put(write, 150);
+      if (write.op === "set" && write.fresh) {
+        this.bytes += 150;
+        this.fresh.push(write);
+      } else if (write.op !== "enqueue") this.#put(write, 150);
     }
     this.bytes += stored.body.length;
     this.events.push(stored);

@@ -14,7 +14,8 @@ export interface Check {
 }
 
 export type Write =
-  | { op: "set"; key: KvKey; value: unknown; expireIn?: number }
+  /** `fresh`: the key was made for this write, so no other unit can name it and none has to be asked. */
+  | { op: "set"; key: KvKey; value: unknown; expireIn?: number; fresh?: true }
   | { op: "delete"; key: KvKey }
   /** A doorbell: rung in the same commit as the job it is for. */
   | { op: "enqueue"; value: unknown; delay: number };

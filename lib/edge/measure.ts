@@ -16,7 +16,7 @@ export interface Size {
 export interface Measured extends Size {
   /** Canonical text of each checked key, in the order of `checks`. */
   checkNames: string[];
-  /** Canonical text of each written key; enqueues have none. */
+  /** Canonical text of each written key that others may name, too; enqueues have none. */
   writeNames: string[];
   /** The largest single key and the largest single value, bytes. */
   maxKey: number;
@@ -52,7 +52,7 @@ export function measure(checks: readonly Check[], writes: readonly Write[]): Mea
   for (const write of writes) {
     if (write.op !== "enqueue") {
       countKey(m, write.key);
-      m.writeNames.push(keyName(write.key));
+      if (write.op === "delete" || write.fresh === undefined) m.writeNames.push(keyName(write.key));
     }
     if (write.op === "delete") continue;
     const bytes = storedBytes(write.value);

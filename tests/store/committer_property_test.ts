@@ -119,3 +119,13 @@ Deno.test("committer: the size estimate is never below what V8 and the KV store"
     }),
   );
 });
+
+Deno.test("committer: a key made for its write is not asked about, and counts like any other", () => {
+  const value = { a: 1 }, key: KvKey = ["p", "made"];
+  const plain = measure([], [{ op: "set", key, value }]);
+  const fresh = measure([], [{ op: "set", key, value, fresh: true }, { op: "delete", key: ["p", "x"] }]);
+  assert.deepEqual(plain.writeNames, [keyName(key)]);
+  assert.deepEqual(fresh.writeNames, [keyName(["p", "x"])]);
+  assert.equal(fresh.bytes, plain.bytes + keyBytes(["p", "x"]));
+  assert.equal(fresh.mutations, 2);
+});
