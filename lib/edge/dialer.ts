@@ -15,7 +15,7 @@ import type { Client, Dispatcher } from "undici";
 import { MAX_RESPONSE_BYTES } from "../limits.ts";
 import { failure, fromError } from "./dial_result.ts";
 import { type Deadlined, Deadlines } from "./deadlines.ts";
-import { type Lane, type PoolOptions, Pools } from "./pools.ts";
+import { type Lane, partsOf, type PoolOptions, Pools } from "./pools.ts";
 import type { Dialer, DialRequest, DialResult, Timers } from "./ports.ts";
 
 export interface DialerOptions extends PoolOptions {
@@ -51,7 +51,7 @@ export function makeDialer(options: DialerOptions): Dialer {
 
 const dispatchOptions = ({ url, headers, body }: DialRequest): Dispatcher.DispatchOptions => ({
   method: "POST",
-  path: url.pathname + url.search,
+  path: partsOf(url).path,
   headers,
   body,
   idempotent: false,

@@ -70,7 +70,7 @@ export function makeGuardedHttp(deps: GuardedHttpDeps): GuardedHttp {
     const verdict = judge(request.url);
     if (!verdict.ok) return done(failed(verdict.rule === "invalid_url" ? "invalid_url" : "ssrf_blocked"));
     const { url, allowed } = verdict;
-    let address = allowed ? fixedAddress(url) : null;
+    let address = verdict.fixed;
     if (address === null) {
       const answer = await within(resolver, url.hostname, DEADLINE_MS, timers);
       if (answer.kind !== "answers") return done(dnsOutcome(answer));
@@ -158,15 +158,21 @@ function dnsOutcome(answer: Exclude<Answer, { kind: "answers" }>): Outcome {
   return answer.fault === "name" ? failed("dns") : { kind: "ours", reason: "dns_unreachable" };
 }
 
-function keepVerdicts(judge: (url: string) => UrlVerdict): (url: string) => UrlVerdict {
-  const kept = new Map<string, UrlVerdict>();
+/** A verdict with where an allowed target is, when that needs no look-up. */
+type Judged =
+  | Exclude<UrlVerdict, { ok: true }>
+  | Extract<UrlVerdict, { ok: true }> & { fixed: string | null };
+
+function keepVerdicts(judge: (url: string) => UrlVerdict): (url: string) => Judged {
+  const kept = new Map<string, Judged>();
   return (url) => {
     const known = kept.get(url);
     if (known) return known;
     const verdict = judge(url);
     if (!verdict.ok) return verdict;
     if (kept.size >= MAX_KEPT_VERDICTS) kept.clear();
-    kept.set(url, verdict);
-    return verdict;
+    const judged = { ...verdict, fixed: verdict.allowed ? fixedAddress(verdict.url) : null };
+    kept.set(url, judged);
+    return judged;
   };
 }

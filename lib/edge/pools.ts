@@ -69,7 +69,7 @@ export class Lane {
   }
 
   #make(): Client {
-    return new Client(this.url.origin, {
+    return new Client(partsOf(this.url).origin, {
       connect: this.#connector,
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -79,6 +79,18 @@ export class Lane {
       maxHeaderSize: 16_384,
     });
   }
+}
+
+const parts = new WeakMap<URL, { origin: string; path: string }>();
+
+/** What a request needs of a URL. A `URL` cuts its text anew each time it is asked, and the same few are asked all the time. */
+export function partsOf(url: URL): { origin: string; path: string } {
+  let known = parts.get(url);
+  if (known === undefined) {
+    known = { origin: url.origin, path: url.pathname + url.search };
+    parts.set(url, known);
+  }
+  return known;
 }
 
 export class Pools {
@@ -96,7 +108,7 @@ export class Pools {
 
   /** The lane to this address for this URL's origin, or null when the guard does not permit it. `now` on `clock`. */
   get(url: URL, address: string, now: number): Lane | null {
-    const key = `${url.origin} ${address}`;
+    const key = `${partsOf(url).origin} ${address}`;
     let lane = this.#lanes.get(key);
     if (lane) this.#lanes.delete(key);
     else {
