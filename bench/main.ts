@@ -9,10 +9,19 @@ import type { Found } from "./engine.ts";
 import { judge, MEASURES, type Round } from "./measures.ts";
 import { makeOurs } from "./ours.ts";
 import { recovery } from "./recovery.ts";
+import { quiet } from "./quiet.ts";
 import { report, say } from "./report.ts";
 
-const FULL = { rounds: 3, n: 20_000, steadyS: 15, noisyS: 30, backlog: 1_000_000, memoryS: 20 };
-const QUICK = { rounds: 1, n: 6_000, steadyS: 3, noisyS: 3, backlog: 100_000, memoryS: 2 };
+const FULL = {
+  rounds: 3,
+  n: 20_000,
+  steadyS: 15,
+  noisyS: 30,
+  backlog: 1_000_000,
+  memoryS: 20,
+  quietMs: 6_000,
+};
+const QUICK = { rounds: 1, n: 6_000, steadyS: 3, noisyS: 3, backlog: 100_000, memoryS: 2, quietMs: 0 };
 
 const { values: flags } = parseArgs({
   args: Deno.args,
@@ -37,7 +46,9 @@ async function measureRound(index: number): Promise<Round> {
     say({ round: index, phase: name, ...found });
   };
   const run = async (name: string, role = name, options: { seconds?: number; file?: string } = {}) => {
-    if (wanted(name)) note(name, await ours.phase(role, { n: sizes.n, ...options }));
+    if (!wanted(name)) return;
+    await quiet(sizes.quietMs);
+    note(name, await ours.phase(role, { n: sizes.n, ...options }));
   };
   const yardstick = async () => {
     const found = await ours.bare(sizes.n);

@@ -11,10 +11,13 @@ import { install } from "./peers/install.ts";
 import { Peer } from "./peers/peer.ts";
 import { type Service, startPostgres, startRedis } from "./peers/services.ts";
 import { MEASURES, PEERS, PHASES, slot } from "./peers/targets.ts";
+import { quiet } from "./quiet.ts";
 import { report, say } from "./report.ts";
 
 const FULL = { rounds: 3, n: 20_000, seconds: 12, tune: 4_000 };
 const QUICK = { rounds: 1, n: 2_000, seconds: 3, tune: 0 };
+/** The longest wait for a quiet machine before each side of a phase. */
+const QUIET_MS = 6_000;
 
 const { values: flags } = parseArgs({
   args: Deno.args,
@@ -45,8 +48,12 @@ try {
         round.phases[slot(phase, side)] = found;
         say({ round: index, phase, side, ...found });
       };
+      await quiet(QUIET_MS);
       note("ours", await ours.phase(phase, options));
-      for (const peer of peers.list) note(peer.name, await peer.phase(phase, options));
+      for (const peer of peers.list) {
+        await quiet(QUIET_MS);
+        note(peer.name, await peer.phase(phase, options));
+      }
     }
   }
   missed = report(judge(MEASURES, rounds));
