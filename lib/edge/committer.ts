@@ -52,6 +52,7 @@ export interface CommitterOptions {
 
 /** Turns of the microtask queue a freed slot waits before it starts: a caller's way from its result to its next unit. */
 const GATHER_HOPS = 40;
+const MIN_GATHERED = 16;
 /** How far past units that cannot join a commit it looks for ones that can. */
 const MAX_PASSED_OVER = 64;
 
@@ -62,9 +63,13 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
   let forming = new Batch(kv, combine !== undefined);
   let waiting: Entry[] = [];
   let startPlanned = false;
+  /** The commit that ended last, while its slot waits for the units that answer it, and how many of them are enough. */
+  let gathering: Batch | null = null;
+  let enough = 0;
 
   function take(entry: Entry): void {
     if (waiting.length > 0 || !joins(entry)) waiting.push(entry);
+    if (gathering !== null && forming.entries.length >= enough) return free(gathering);
     if (inFlight.size < maxInFlight && !startPlanned) {
       startPlanned = true;
       queueMicrotask(start);
@@ -98,14 +103,28 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
       forming = new Batch(kv, combine !== undefined);
       inFlight.add(batch);
       void run(batch).then(async () => {
-        inFlight.delete(batch);
-        // What answers these results with its next change shares the next commit, instead of waiting for one without it.
-        for (let hop = 0; hop < GATHER_HOPS; hop++) await undefined;
-        start();
+        for (let hop = 0; hop < GATHER_HOPS && inFlight.has(batch); hop++) await undefined;
+        free(batch);
       });
       refill();
     }
     if (inFlight.size === 0 && waiting.length === 0) { for (const wake of idlers.splice(0)) wake(); }
+  }
+
+  /**
+   * What answers the results of a commit with its next change shares the next one, instead of waiting for one without it. Half as
+   * many are enough: the other half is then built while that commit is under way.
+   */
+  function gather(ended: Batch): void {
+    gathering = ended;
+    enough = Math.max(MIN_GATHERED, ended.entries.length >> 1);
+    if (forming.entries.length >= enough) free(ended);
+  }
+
+  /** Gives a commit's slot to the next. */
+  function free(ended: Batch): void {
+    if (gathering === ended) gathering = null;
+    if (inFlight.delete(ended)) start();
   }
 
   /** Moves waiting entries into the batch being built, passing over those that must come later. */
@@ -145,6 +164,7 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
     }
     combined?.settled?.(versionstamp);
     if (versionstamp !== null) {
+      if (inFlight.has(batch)) gather(batch); // a part of one that was split has no slot of its own
       for (const entry of batch.entries) entry.resolve({ ok: true, versionstamp });
     } else if (batch.entries.length === 1) batch.entries[0]!.resolve({ ok: false });
     else await split(batch);

@@ -259,6 +259,7 @@ Deno.test("committer: combine is not called without anything carried, and its wr
     });
     await committer.commit(set("plain"));
     assert.equal(calls, 0);
+    await committer.idle();
     // 600 units and 600 combined rows are over 1,000 writes: the commit is split, and all is written.
     const all = await Promise.all(
       Array.from({ length: 600 }, (_, i) => committer.commit({ ...set("u" + i), carry: [i] })),
@@ -281,6 +282,33 @@ Deno.test("committer: one commit in flight on a file; what comes meanwhile is th
     gate.resolve();
     await Promise.all([first, ...rest]);
     assert.deepEqual([stats.commits, stats.maxOpen], [2, 1]);
+  }));
+
+Deno.test("committer: callers that go on at once are two groups: one is built while the other is committed", () =>
+  withKv(async (kv) => {
+    const sizes: number[] = [];
+    const committer = makeCommitter(kv, {
+      maxInFlight: 1,
+      combine: (carried) => (sizes.push(carried.length), { writes: [] }),
+    });
+    await Promise.all(Array.from({ length: 64 }, async (_, caller) => {
+      for (let i = 0; i < 10; i++) await committer.commit({ ...set(`${caller} ${i}`), carry: [i] });
+    }));
+    assert.equal(sizes[0], 64, "what waits together is not parted");
+    const between = sizes.slice(1, -2);
+    assert.ok(between.every((size) => size >= 16 && size <= 48), `${sizes}`);
+  }));
+
+Deno.test("committer: what answers a result shares the next commit with the others that do", () =>
+  withKv(async (kv) => {
+    const { port, stats } = counted(kv);
+    const committer = makeCommitter(port, { maxInFlight: 1 });
+    await Promise.all(Array.from({ length: 8 }, async (_, caller) => {
+      await committer.commit(set(`first ${caller}`));
+      for (let hop = 0; hop < 2 * caller; hop++) await undefined; // one is sooner done than another
+      await committer.commit(set(`second ${caller}`));
+    }));
+    assert.equal(stats.commits, 2);
   }));
 
 Deno.test("committer: several in flight on a remote KV, never two that touch each other", () =>
