@@ -7,7 +7,7 @@
  * A tenant's block and its partner's are the same value under the same last part of the key: who finds one can name the other
  * (retention). Rows of releases before blocks name one event each and are read beside them.
  */
-import type { EventKey, IdentityId, TenantId } from "../lib/ids.ts";
+import type { EventKey, TenantId } from "../lib/ids.ts";
 import {
   after,
   type EventBlock,
@@ -26,54 +26,50 @@ import type { StoredEvent } from "./event_store.ts";
 const BUCKET_CHARS = 9;
 const TAIL_CHARS = 26 - BUCKET_CHARS;
 
+/** Bytes a character of a text may take. */
+const WIDE_BYTES = 2;
+
 // --- Writing -----------------------------------------------------------------------------------------
-
-/** What `measure` counts for a text beside its characters, and for a block beside its entries; the longest key of a block. */
-const TEXT_BYTES = 8, BLOCK_BYTES = 160, KEY_BYTES = 80;
-
-/** Upper bound of what an event adds to a block, as `measure` counts. */
-const entryBytes = ({ type, owner, identity }: StoredEvent): number =>
-  2 * (TAIL_CHARS + type.length + owner.length + (identity?.length ?? 0)) + 3 * TEXT_BYTES;
 
 /** The index rows of events that one commit writes. */
 export function indexWrites(events: readonly StoredEvent[]): Write[] {
   const groups = new Map<string, StoredEvent[]>();
+  let group: StoredEvent[] = [];
   for (const event of events) {
     if (event.tenant === null && event.partner === null) continue;
-    // An event without a tenant is pruned by a row of its own, and takes its partner's with it: it shares no block.
-    const name = event.tenant === null ? event.key : `${bucketOf(event.key)}${event.tenant}${event.partner}`;
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [event]);
-    else group.push(event);
+    if (!sharesBlock(event, group[0])) {
+      const name = event.tenant === null ? event.key : bucketOf(event.key) + event.tenant + event.partner;
+      group = groups.get(name) ?? [];
+      if (group.length === 0) groups.set(name, group);
+    }
+    group.push(event);
   }
   const writes: Write[] = [];
-  for (const group of groups.values()) {
-    group.sort((a, b) => a.key < b.key ? -1 : 1);
-    let from = 0, bytes = BLOCK_BYTES;
-    for (let i = 0; i < group.length; i++) {
-      const more = entryBytes(group[i]!);
-      if (bytes + more > MAX_INDEX_BLOCK_BYTES) {
-        pushBlock(writes, group.slice(from, i));
-        from = i;
-        bytes = BLOCK_BYTES;
-      }
-      bytes += more;
-    }
-    pushBlock(writes, from === 0 ? group : group.slice(from));
-  }
+  for (const group of groups.values()) pushBlock(writes, group.sort((a, b) => a.key < b.key ? -1 : 1));
   return writes;
 }
+
+/** An event without a tenant is pruned by a row of its own, and takes its partner's with it: it shares no block. */
+const sharesBlock = (event: StoredEvent, other: StoredEvent | undefined): boolean =>
+  other !== undefined && event.tenant !== null && event.tenant === other.tenant &&
+  event.partner === other.partner && bucketOf(event.key) === bucketOf(other.key);
 
 function pushBlock(writes: Write[], events: readonly StoredEvent[]): void {
   const { key, tenant, partner } = events[0]!;
   let tails = "";
   for (const event of events) tails += event.key.slice(BUCKET_CHARS);
-  const value: EventBlock = {
+  const block: EventBlock = {
     keys: tails,
     types: column(events, (event) => event.type),
     identities: column(events, (event) => event.identity),
     owners: column(events, (event) => event.owner),
   };
+  const value: EventIndex = JSON.stringify(block);
+  if (value.length * WIDE_BYTES > MAX_INDEX_BLOCK_BYTES) {
+    const middle = events.length >> 1;
+    pushBlock(writes, events.slice(0, middle));
+    return pushBlock(writes, events.slice(middle));
+  }
   if (tenant !== null) writes.push({ op: "set", key: keys.eventOfTenant(tenant, key), value });
   if (partner !== null) writes.push({ op: "set", key: keys.eventOfPartner(partner, key), value });
 }
@@ -84,10 +80,17 @@ function column<T>(events: readonly StoredEvent[], of: (event: StoredEvent) => T
   return events.every((event) => of(event) === first) ? [first] : events.map(of);
 }
 
+/** What `measure` counts for a block without entries, and for its key, at most. */
+const BLOCK_BYTES = 160, KEY_BYTES = 80;
+/** Quotes and comma of a text in a column. */
+const MARKS = 3;
+
 /** The most an event may add to its commit by being in the index: rows of its own, when no other is of its tenant and bucket. */
-export function indexRoom(event: StoredEvent): Room {
-  const rows = (event.tenant === null ? 0 : 1) + (event.partner === null ? 0 : 1);
-  const bytes = KEY_BYTES + BLOCK_BYTES + entryBytes(event);
+export function indexRoom({ tenant, partner, type, owner, identity }: StoredEvent): Room {
+  const rows = (tenant === null ? 0 : 1) + (partner === null ? 0 : 1);
+  // Only an owner's key may need escapes.
+  const texts = type.length + JSON.stringify(owner).length + (identity ?? "null").length + 3 * MARKS;
+  const bytes = KEY_BYTES + BLOCK_BYTES + WIDE_BYTES * (TAIL_CHARS + texts);
   return { mutations: rows, bytes: rows * bytes, keyBytes: rows * KEY_BYTES };
 }
 
@@ -150,12 +153,13 @@ export const behind = (key: string): string => key + "0";
 
 /** The events that an index row names, in the order of their keys. @param position the last part of its key. */
 export function entriesOf(position: EventKey, value: EventIndex): IndexEntry[] {
-  if ("type" in value) return [{ key: position, ...value }];
-  const { keys: tails, types, identities, owners } = value, bucket = bucketOf(position);
+  if (typeof value !== "string") return [{ key: position, ...value }];
+  const { keys: tails, types, identities, owners } = JSON.parse(value) as EventBlock;
+  const bucket = bucketOf(position);
   return Array.from({ length: tails.length / TAIL_CHARS }, (_, i) => ({
     key: bucket + tails.slice(i * TAIL_CHARS, (i + 1) * TAIL_CHARS) as EventKey,
     type: at(types, i),
-    identity: at<IdentityId | null>(identities, i),
+    identity: at(identities, i),
     owner: at(owners, i),
   }));
 }

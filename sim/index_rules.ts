@@ -23,7 +23,7 @@ export class IndexRules {
     for (const { key, before, after } of changes) {
       if (!isIndex(key) || after === null) continue;
       if (before !== null) this.#wrong(key, "was written twice");
-      this.#block(key, after as EventBlock, made, named);
+      this.#block(key, after as string, made, named);
     }
     for (const [key, { tenant, partner }] of made) {
       for (const [family, owner] of [[FAMILY.tenantIndex, tenant], [FAMILY.partnerIndex, partner]]) {
@@ -34,10 +34,10 @@ export class IndexRules {
     }
   }
 
-  #block(key: KvKey, block: EventBlock, made: Map<string, EventRow>, named: Set<string>): void {
-    const keys = keysOf(key, block);
+  #block(key: KvKey, text: string, made: Map<string, EventRow>, named: Set<string>): void {
+    const block: EventBlock = JSON.parse(text), keys = keysOf(key, block);
     if (keys[0] !== key[2]) this.#wrong(key, "does not begin with its own event");
-    if (JSON.stringify(block).length > MAX_BYTES) this.#wrong(key, "is too large");
+    if (new TextEncoder().encode(text).length > MAX_BYTES) this.#wrong(key, "is too large");
     for (const column of [block.types, block.identities, block.owners]) {
       if (column.length !== 1 && column.length !== keys.length) {
         this.#wrong(key, "has a column of odd length");
@@ -68,7 +68,7 @@ export class IndexRules {
 export function checkIndex(facts: Facts, rows: Iterable<{ key: KvKey; value: unknown }>): void {
   const counts = new Map<string, number>();
   for (const { key, value } of rows) {
-    for (const event of keysOf(key, value as EventBlock)) {
+    for (const event of keysOf(key, JSON.parse(value as string))) {
       const name = `${String(key[0])} ${String(key[1])} ${event}`;
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
