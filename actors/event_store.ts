@@ -1,10 +1,10 @@
 /**
- * The event store: one row an event under a time-ordered key, which is outbox, payload and time index at once, beside
- * small index rows by tenant and partner. Keeps O1 (rows go into the state's own commit) and O3 (bytes are made once).
+ * The event store: one row an event under a time-ordered key, which is outbox, payload and time index at once. Keeps O1 (rows go
+ * into the state's own commit) and O3 (bytes are made once). The index by tenant and partner is the commit's (`event_index.ts`).
  */
 import { invariant } from "../lib/errors.ts";
 import type { EndpointId, EventId, EventKey } from "../lib/ids.ts";
-import { after, type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
+import { after, type EventIndexRow, type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
 import { MAX_CHUNK_BYTES, MAX_GET_MANY_KEYS } from "../lib/limits.ts";
 import type { Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { MatchEvent } from "../lib/match.ts";
@@ -21,7 +21,10 @@ export interface StoredEvent extends MatchEvent {
   body: Uint8Array<ArrayBuffer> | null;
 }
 
-/** The rows of a new event. A deterministic id also writes its alias, whose absence the caller checks. */
+/**
+ * The rows of a new event, but those of the index, which `indexWrites` makes for all events of a commit. A deterministic id also
+ * writes its alias, whose absence the caller checks.
+ */
 export function eventWrites(event: StoredEvent, message?: string): Write[] {
   const { key, body } = event;
   invariant(body !== null, "O3");
@@ -43,12 +46,9 @@ export function eventWrites(event: StoredEvent, message?: string): Write[] {
     const part = body.slice(i * MAX_CHUNK_BYTES, (i + 1) * MAX_CHUNK_BYTES);
     writes.push({ op: "set", key: keys.eventChunk(key, i), value: part, fresh: true });
   }
-  const index = { type: event.type, identity: event.identity, owner: event.owner };
-  if (event.tenant !== null) {
-    writes.push({ op: "set", key: keys.eventOfTenant(event.tenant, key), value: index });
-  } else writes.push({ op: "set", key: keys.platformEvent(key), value: index });
-  if (event.partner !== null) {
-    writes.push({ op: "set", key: keys.eventOfPartner(event.partner, key), value: index });
+  if (event.tenant === null) {
+    const index: EventIndexRow = { type: event.type, identity: event.identity, owner: event.owner };
+    writes.push({ op: "set", key: keys.platformEvent(key), value: index });
   }
   if (message !== undefined) writes.push({ op: "set", key: keys.eventOfMessage(message, key), value: true });
   if (row.id !== undefined && event.tenant !== null && event.kind !== "platform") {

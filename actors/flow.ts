@@ -1,7 +1,7 @@
 /**
  * The pipeline, in order. Read this first.
  *
- *   owner command ─▶ owner.ts ─▶ ONE COMMIT { state + event + index + Fanout job }   (`combine` adds the job row)
+ *   owner command ─▶ owner.ts ─▶ ONE COMMIT { state + event + index + Fanout job }   (`combine` adds index and job)
  *        │ hot hand-off, in memory; or later: pump over due job rows, poked by timer, doorbell, sweep
  *        ▼
  *   fan_out.ts  which endpoints ─▶ a work for each
@@ -13,6 +13,7 @@
 import type { EventKey, Ids } from "../lib/ids.ts";
 import type { DeliverJob, FanoutJob, Job } from "../lib/keys.ts";
 import { MAX_COMMIT_BYTES, MAX_ENVELOPE_BYTES, SECOND_MS } from "../lib/limits.ts";
+import type { Room } from "../lib/edge/commit_batch.ts";
 import type { Combined, Committer } from "../lib/edge/committer.ts";
 import type { Claim, Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -20,6 +21,7 @@ import type { TimerId, Timers } from "../lib/edge/ports.ts";
 import { type Admission, Pump } from "../lib/edge/pump.ts";
 import { attempt, type DeliverDeps, openDeliver, settleWithoutRequest } from "./deliver.ts";
 import type { Directory } from "./directory.ts";
+import { indexRoom, indexWrites } from "./event_index.ts";
 import type { StoredEvent } from "./event_store.ts";
 import { fanOut } from "./fan_out.ts";
 import { Lanes } from "./lanes.ts";
@@ -64,6 +66,8 @@ const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** Until it is opened a Fanout job counts as this many works, and as the payload one commit can write. */
 const FANOUT_ROOM = 64;
 const FANOUT_BYTES = MAX_COMMIT_BYTES;
+/** An event's key in a Fanout job, as the committer counts it. */
+const FANOUT_KEY_BYTES = 60;
 /** The same for an item of a Deliver job. */
 const ITEM_BYTES = MAX_ENVELOPE_BYTES / 2;
 const HANDOVER_CHECK_MS = SECOND_MS / 2;
@@ -119,8 +123,8 @@ export class Flow {
   }
 
   /**
-   * The committer's `combine`: one Fanout job row for all events of a commit. Written claimed and handed on in memory when
-   * there is room, else due now for the pump: memory stays bounded however large the backlog.
+   * The committer's `combine`: the index of all events of a commit, and one Fanout job row. That is written claimed and handed on in
+   * memory when there is room, else due now for the pump: memory stays bounded however large the backlog.
    */
   combine(events: readonly StoredEvent[]): Combined {
     const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
@@ -140,7 +144,14 @@ export class Flow {
       const claim = { key, versionstamp, until: due, job: written.row.job as FanoutJob };
       void this.#open(claim, events, release);
     };
-    return { writes: written.writes, settled };
+    return { writes: [...indexWrites(events), ...written.writes], settled };
+  }
+
+  /** The committer's `roomOf`. */
+  roomOf(event: StoredEvent): Room {
+    const room = indexRoom(event);
+    room.bytes += FANOUT_KEY_BYTES;
+    return room;
   }
 
   /** No new claims; attempts in flight get `graceMs`; the rest is left due (DESIGN §5). */

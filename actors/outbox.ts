@@ -14,6 +14,7 @@ import { type Jobs, makeJobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import { appendCustom, customOwner } from "./custom_owner.ts";
 import { makeEventTypes } from "./event_types.ts";
+import { indexWrites } from "./event_index.ts";
 import type { StoredEvent } from "./event_store.ts";
 import type { Appended, Tx } from "./owner.ts";
 import { Turn } from "./turn.ts";
@@ -113,7 +114,9 @@ export function makeOutbox(deps: OutboxDeps) {
     invariant(turn.seq > before.seq, "O2");
     for (const check of unit.checks) operation.check(check);
     writeAll(operation, unit.writes);
-    writeAll(operation, handOver(jobs, unit.carry as StoredEvent[]));
+    const events = unit.carry as StoredEvent[];
+    writeAll(operation, indexWrites(events));
+    writeAll(operation, handOver(jobs, events));
     carried.seqs.set(name, { seq: turn.seq, versionstamp: before.versionstamp });
     return result;
   }

@@ -5,6 +5,7 @@ import { keys, type TenantRow } from "../lib/keys.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Write } from "../lib/edge/kv.ts";
 import type { Actor } from "./audit.ts";
+import { indexWrites } from "./event_index.ts";
 import { eventWrites, type StoredEvent } from "./event_store.ts";
 
 /** The event's rows and its Fanout job (J1). @param tenant the row after the change. */
@@ -46,6 +47,7 @@ export function policyUpdated(
   };
   return [
     ...eventWrites(event),
+    ...indexWrites([event]),
     { op: "set", key: keys.platformPending(key), value: at },
     ...d.jobs.write({ v: 1, kind: "fanout", events: [key] }, d.now()).writes,
   ];

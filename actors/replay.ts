@@ -11,8 +11,6 @@ import {
   type EventRow,
   keys,
   type PairRow,
-  type Scope,
-  within,
 } from "../lib/keys.ts";
 import {
   COMMIT_SLACK_MS,
@@ -27,6 +25,8 @@ import type { Committer } from "../lib/edge/committer.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
+import { scopeOfEndpoint } from "./endpoints.ts";
+import { keysOfScope } from "./event_index.ts";
 import { getAll, loadEvents, type StoredEvent } from "./event_store.ts";
 import { underWay } from "./under_way.ts";
 
@@ -49,7 +49,7 @@ export type Selection =
   | { event_ids: EventId[]; key?: EventKey }
   | { since: number; until: number; status?: AttemptStatus };
 
-/** Rows read for one request before it is asked to be narrower. */
+/** Events looked at for one request before it is asked to be narrower. */
 const MAX_SCANNED = 50_000;
 /** Pairs a unit changes: each is a check. */
 const PAIRS_PER_UNIT = 4 * MAX_ITEMS_PER_JOB;
@@ -125,19 +125,11 @@ async function keysInWindow(
   window: { since: number; until: number },
   d: ReplayDeps,
 ): Promise<EventKey[]> {
-  const { tenant_id, partner_id } = target.row;
-  const scope: Scope["level"] = tenant_id !== null ? "tenant" : partner_id !== null ? "partner" : "platform";
-  const prefix = scope === "tenant"
-    ? keys.eventsOfTenant(tenant_id!)
-    : scope === "partner"
-    ? keys.eventsOfPartner(partner_id!)
-    : keys.events();
   const since = Math.max(window.since, d.now() - REPLAY_WINDOW_MS);
-  const start = within(prefix, ulidFloor(since));
-  const end = within(prefix, ulidFloor(Math.max(since, window.until)));
+  const range = { from: ulidFloor(since), to: ulidFloor(Math.max(since, window.until)) };
   const found: EventKey[] = [];
-  for await (const entry of d.kv.list({ start, end }, { batchSize: 500 })) {
-    found.push(entry.key.at(-1) as EventKey);
+  for await (const key of keysOfScope(d.kv, scopeOfEndpoint(target.row), range)) {
+    found.push(key);
     if (found.length > MAX_SCANNED) throw tooMany();
   }
   return found;

@@ -13,6 +13,7 @@ import { ulidFloor, ulidTime } from "../lib/ids.ts";
 import {
   after as behind,
   type EndpointRow,
+  type EventIndex,
   type EventRow,
   keys,
   type OwnerRef,
@@ -24,6 +25,7 @@ import {
 import { DAY_MS, EVENTS_DAYS_DEFAULT, HOUR_MS, SECOND_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Kv, KvKey } from "../lib/edge/kv.ts";
+import { entriesOf } from "./event_index.ts";
 import { getAll } from "./event_store.ts";
 
 export interface RetentionDeps {
@@ -142,36 +144,54 @@ async function* platformEvents(d: RetentionDeps): AsyncGenerator<Step> {
   yield* events(d, keys.platformEvents(), d.now() - PLATFORM_WINDOW_MS);
 }
 
-/** The events of an index family that occurred before `until`. */
+/** An event with the index row that names it. */
+interface Indexed {
+  key: EventKey;
+  /** The first event of the row: the last part of its key. */
+  first: EventKey;
+  /** No other event of the row comes behind it. */
+  last: boolean;
+}
+
+/** The events of an index family that occurred before `until`, by whole rows: an event may stay until its block's last one is old. */
 async function* events(d: RetentionDeps, family: KvKey, until: number): AsyncGenerator<Step> {
-  let page: EventKey[] = [];
-  for await (const { key } of d.kv.list(olderThan(family, ulidFloor(until)), { batchSize: PAGE })) {
-    if (page.push(key.at(-1) as EventKey) < PAGE) continue;
-    yield { rows: await rowsOfEvents(d.kv, family, page) };
-    page = [];
+  let page: Indexed[] = [];
+  const floor = ulidFloor(until);
+  for await (const { key, value } of d.kv.list<EventIndex>(olderThan(family, floor), { batchSize: PAGE })) {
+    const first = key.at(-1) as EventKey, named = entriesOf(first, value), last = named.at(-1)!.key;
+    if (last >= floor) continue;
+    for (const { key } of named) {
+      if (page.push({ key, first, last: key === last }) < PAGE) continue;
+      yield { rows: await rowsOfEvents(d.kv, family, page) };
+      page = [];
+    }
   }
   if (page.length > 0) yield { rows: await rowsOfEvents(d.kv, family, page) };
 }
 
-/** Every row an event was written with, but the owner's counter (O2). */
-async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly EventKey[]): Promise<KvKey[]> {
-  const found = await getAll<EventRow>(kv, page.map(keys.event));
-  const rows = await Promise.all(page.map(async (key, i) => {
-    const row = found[i]!.value;
-    const mine: KvKey[] = [within(family, key)];
-    if (row === null) return mine;
-    mine.push(keys.event(key));
-    if (row.kind === "platform") mine.push(keys.platformPending(key));
-    for (let index = 0; typeof row.body === "number" && index < row.body; index++) {
-      mine.push(keys.eventChunk(key, index));
+/**
+ * Every row the events were written with, but the owner's counter (O2), in an order that may break off anywhere: what leads to a row
+ * goes after it. A partner's block has the key and the events of the tenant's; old index rows are blocks of one in this.
+ */
+async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly Indexed[]): Promise<KvKey[]> {
+  const found = await getAll<EventRow>(kv, page.map(({ key }) => keys.event(key)));
+  const rows = await Promise.all(page.map(async ({ key, first, last }, i) => {
+    const row = found[i]!.value, mine: KvKey[] = [];
+    if (row !== null) {
+      if (row.partner !== null && key === first) mine.push(keys.eventOfPartner(row.partner, first));
+      if (row.kind === "platform") mine.push(keys.platformPending(key));
+      if (row.id !== undefined && row.tenant !== null && row.kind !== "platform") {
+        const owner: OwnerRef = { kind: row.kind, tenant: row.tenant, id: row.owner };
+        mine.push(keys.eventAlias(row.id, owner));
+      }
+      const message = row.kind === "mailbox" ? await messageOf(kv, key, row) : null;
+      if (message !== null) mine.push(keys.eventOfMessage(message, key));
+      for (let index = 0; typeof row.body === "number" && index < row.body; index++) {
+        mine.push(keys.eventChunk(key, index));
+      }
+      mine.push(keys.event(key));
     }
-    if (row.partner !== null) mine.push(keys.eventOfPartner(row.partner, key));
-    if (row.id !== undefined && row.tenant !== null && row.kind !== "platform") {
-      const owner: OwnerRef = { kind: row.kind, tenant: row.tenant, id: row.owner };
-      mine.push(keys.eventAlias(row.id, owner));
-    }
-    const message = row.kind === "mailbox" ? await messageOf(kv, key, row) : null;
-    if (message !== null) mine.push(keys.eventOfMessage(message, key));
+    if (last) mine.push(within(family, first));
     return mine;
   }));
   return rows.flat();

@@ -58,7 +58,8 @@ export function makeSystem(deps: SystemDeps) {
   const { now, timers, ids } = ports;
   const directory = makeDirectory({ kv, now, clock: ports.clock });
   const combine = (events: unknown[]) => flow.combine(events as StoredEvent[]);
-  const committer = makeCommitter(kv, { maxInFlight: deps.commitsInFlight, combine });
+  const roomOf = (event: unknown) => flow.roomOf(event as StoredEvent);
+  const committer = makeCommitter(kv, { maxInFlight: deps.commitsInFlight, combine, roomOf });
   const jobs = makeJobs({
     now,
     ulid: ids.ulid,

@@ -9,6 +9,7 @@ import { MAX_CHECKS_PER_COMMIT, MAX_COMMIT_BYTES, MAX_MUTATIONS_PER_COMMIT } fro
 import { buildEnvelope } from "../lib/envelope.ts";
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
+import { indexRoom } from "./event_index.ts";
 import { eventWrites, type StoredEvent } from "./event_store.ts";
 import type { Appended, NewEvent, Tx } from "./owner.ts";
 
@@ -23,7 +24,7 @@ interface Written {
   bytes: number;
 }
 
-/** Room a commit keeps for the meta row, the Fanout job and framing. */
+/** Room a commit keeps for the meta row, the Fanout job and framing; the index has room of its own, for each event. */
 const RESERVED_BYTES = 30_000;
 const RESERVED_MUTATIONS = 10;
 
@@ -39,6 +40,7 @@ export class Turn {
   /** Rows of new events: under keys made for them, so nobody asks for them here. */
   #fresh: Write[] = [];
   #events: StoredEvent[] = [];
+  #indexRows = 0;
   #bytes = 0;
 
   constructor(
@@ -63,7 +65,7 @@ export class Turn {
       if (this.#reads.size >= MAX_CHECKS_PER_COMMIT) this.#forgetReads(readBefore);
       throw error;
     }
-    const mutations = this.#mutations + draft.writes.size + draft.fresh.length;
+    const mutations = this.#mutations + draft.writes.size + draft.fresh.length + draft.indexRows;
     const bytes = this.#bytes + draft.bytes;
     const fits = mutations <= MAX_MUTATIONS_PER_COMMIT - RESERVED_MUTATIONS &&
       bytes <= MAX_COMMIT_BYTES - RESERVED_BYTES;
@@ -80,6 +82,7 @@ export class Turn {
     for (const [name, written] of draft.writes) this.#writes.set(name, written);
     this.#fresh.push(...draft.fresh);
     this.#events.push(...draft.events);
+    this.#indexRows += draft.indexRows;
     this.#bytes = bytes;
     this.seq = draft.seq;
     return result;
@@ -89,8 +92,9 @@ export class Turn {
     for (const name of [...this.#reads.keys()].slice(after)) this.#reads.delete(name);
   }
 
+  /** With the index rows that the commit adds. */
   get #mutations(): number {
-    return this.#writes.size + this.#fresh.length;
+    return this.#writes.size + this.#fresh.length + this.#indexRows;
   }
 
   /** Whether the turn holds more than this already. */
@@ -134,6 +138,7 @@ class Draft implements Tx {
   readonly fresh: Write[] = [];
   readonly events: StoredEvent[] = [];
   readonly now: number;
+  indexRows = 0;
   bytes = 0;
   seq: number;
 
@@ -212,7 +217,9 @@ class Draft implements Tx {
         this.fresh.push(write);
       } else if (write.op !== "enqueue") this.#put(write, 150);
     }
-    this.bytes += stored.body.length;
+    const index = indexRoom(stored);
+    this.indexRows += index.mutations;
+    this.bytes += stored.body.length + index.bytes;
     this.events.push(stored);
     return appended(stored, false);
   }

@@ -3,6 +3,7 @@
  * endpoints and 24 hours, on a KV file. Prints each page's median and exits 1 when one is over 100 ms.
  */
 import { createKey } from "../actors/key_admin.ts";
+import { indexWrites } from "../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../actors/event_store.ts";
 import { writeAll } from "../lib/edge/commit_batch.ts";
 import { completeConfig, parseConfig } from "../lib/edge/config.ts";
@@ -84,15 +85,17 @@ async function fill(server: Server, tenant: TenantId, endpoints: EndpointId[]): 
   const hours = new Map<string, HourRow>();
   let last = "" as EventId;
   for (let done = 0; done < n;) {
-    const commit = kv.atomic();
+    const commit = kv.atomic(), events: StoredEvent[] = [];
     for (let i = 0; i < PER_COMMIT && done < n; i++, done++) {
       const at = Math.floor(from + (DAY_MS - 1_000) * done / n);
       const event = eventOf(tenant, at, done);
       const endpoint = endpoints[done % ENDPOINTS]!;
       last = event.id;
+      events.push(event);
       writeAll(commit, [...eventWrites(event), ...delivered(event, endpoint, done % 50 === 0)]);
       for (const subject of [endpoint, "all"]) count(hours, subject, at, done % 50 === 0);
     }
+    writeAll(commit, indexWrites(events));
     await commit.commit();
   }
   for (const [name, row] of hours) {

@@ -60,13 +60,33 @@ export type EventRow = z.infer<typeof eventRow>;
 export const eventAlias = z.object({ key: id<EventKey>() });
 export type EventAlias = z.infer<typeof eventAlias>;
 
-/** Index row of an event for its tenant: what lists filter by. */
+/** Index row of one event: of a platform event without a tenant, or written by a release before blocks. */
 export const eventIndexRow = z.object({
   type: z.string(),
   identity: id<IdentityId>().nullable(),
   owner: z.string(),
 });
 export type EventIndexRow = z.infer<typeof eventIndexRow>;
+
+/**
+ * What an index row says of the events one commit wrote for a tenant and its partner within 32 ms, in the order of their keys. What all
+ * of them say stands once in its column. Stored as JSON text, which costs a third of an object with as many texts.
+ */
+export const eventBlock = z.object({
+  /** The last 17 characters of each key; the first nine are those of the row's own. */
+  keys: z.string().min(1),
+  types: z.array(z.string()).min(1),
+  identities: z.array(id<IdentityId>().nullable()).min(1),
+  owners: z.array(z.string()).min(1),
+});
+export type EventBlock = z.infer<typeof eventBlock>;
+
+/** Index row by tenant or partner. */
+export const eventIndex = z.union([
+  eventIndexRow,
+  z.string().transform((text): unknown => JSON.parse(text)).pipe(eventBlock),
+]);
+export type EventIndex = EventIndexRow | string;
 
 // --- Jobs (pointers only, P1) ------------------------------------------------------------------------
 
@@ -445,6 +465,7 @@ export const keys = {
   eventChunk: (key: EventKey, index: number) => ["ev_chunk", key, index],
   eventAlias: (event: EventId, o: OwnerRef) => ["ev_alias", event, o.kind, o.tenant, o.id],
   eventAliases: (event: EventId) => ["ev_alias", event],
+  /** A block's key is the first of the events it names. */
   eventOfTenant: (tenant: TenantId, key: EventKey) => ["ev_tenant", tenant, key],
   eventsOfTenant: (tenant: TenantId) => ["ev_tenant", tenant],
   eventOfPartner: (partner: PartnerId, key: EventKey) => ["ev_partner", partner, key],

@@ -62,15 +62,33 @@ export interface PageContext {
   services: { kv: Kv; now(): number; config: { hashKey: Uint8Array } };
 }
 
-export interface PageSource<T> {
+interface Listed<T> {
+  id: string;
+  value: T;
+}
+
+export type PageSource<T> = Bounds & (RowSource | ScanSource<T>) & {
+  /** Turns a row into what is shown, in order; null leaves it out. Called with one batch of rows at a time. */
+  show: (rows: Listed<T>[]) => Promise<(unknown | null)[]> | (unknown | null)[];
+};
+
+/** Each row of a family is one of the list. */
+interface RowSource {
   prefix: KvKey;
   /** The key of a position: the last part of a row's key. */
   at: (position: string) => KvKey;
-  /** Bounds of the positions, `from` inclusive and `to` exclusive. */
+}
+
+/** The list is read out of something else. */
+interface ScanSource<T> {
+  /** What is listed, newest first, as far as it is asked for. */
+  scan: (bounds: Bounds) => AsyncGenerator<Listed<T>>;
+}
+
+/** Of the positions: `from` inclusive, `to` exclusive. */
+interface Bounds {
   from?: string | undefined;
   to?: string | undefined;
-  /** Turns a row into what is shown, in order; null leaves it out. Called with one batch of rows at a time. */
-  show: (rows: { id: string; value: T }[]) => Promise<(unknown | null)[]> | (unknown | null)[];
 }
 
 /** One page, newest first. */
@@ -84,9 +102,10 @@ export async function page<T>(
   let before = ctx.query.cursor === undefined ? source.to : openCursor(ctx.query.cursor, now(), scope);
   const data: unknown[] = [];
   let shownLast = before;
+  const read = "scan" in source ? scanner(source, before) : rower<T>(kv, source);
   for (let scanned = 0;;) {
     // One more than is wanted: a cursor is only given when there is something behind it.
-    const { rows, more } = await read(kv, source, before, Math.max(limit + 1 - data.length, MIN_BATCH));
+    const { rows, more } = await read(before, Math.max(limit + 1 - data.length, MIN_BATCH));
     const shown = await source.show(rows);
     for (let i = 0; i < rows.length; i++) {
       before = rows[i]!.id;
@@ -103,22 +122,40 @@ export async function page<T>(
 }
 
 /** Up to `wanted` rows older than `before`, and whether there is another. */
-async function read<T>(kv: Kv, source: PageSource<T>, before: string | undefined, wanted: number) {
-  const { prefix, at, from } = source;
-  if (from !== undefined && before !== undefined && from >= before) return { rows: [], more: false };
-  const start = from === undefined ? null : at(from), end = before === undefined ? null : at(before);
-  const selector: Deno.KvListSelector = start !== null && end !== null
-    ? { start, end }
-    : start !== null
-    ? { prefix, start }
-    : end !== null
-    ? { prefix, end }
-    : { prefix };
-  const rows: { id: string; value: T }[] = [];
-  for await (
-    const entry of kv.list<T>(selector, { reverse: true, limit: wanted + 1, batchSize: wanted + 1 })
-  ) {
-    rows.push({ id: String(entry.key.at(-1)), value: entry.value });
-  }
-  return { rows: rows.slice(0, wanted), more: rows.length > wanted };
+type Read<T> = (before: string | undefined, wanted: number) => Promise<{ rows: Listed<T>[]; more: boolean }>;
+
+function rower<T>(kv: Kv, { prefix, at, from }: RowSource & Bounds): Read<T> {
+  return async (before, wanted) => {
+    if (from !== undefined && before !== undefined && from >= before) return { rows: [], more: false };
+    const start = from === undefined ? null : at(from), end = before === undefined ? null : at(before);
+    const selector: Deno.KvListSelector = start !== null && end !== null
+      ? { start, end }
+      : start !== null
+      ? { prefix, start }
+      : end !== null
+      ? { prefix, end }
+      : { prefix };
+    const rows: Listed<T>[] = [];
+    const options = { reverse: true, limit: wanted + 1, batchSize: wanted + 1 };
+    for await (const entry of kv.list<T>(selector, options)) {
+      rows.push({ id: String(entry.key.at(-1)), value: entry.value });
+    }
+    return { rows: rows.slice(0, wanted), more: rows.length > wanted };
+  };
+}
+
+/** One scan for the whole page: each read goes on where the one before it ended. */
+function scanner<T>({ scan, from }: ScanSource<T> & Bounds, to: string | undefined): Read<T> {
+  const rest = scan({ from, to });
+  let ahead: Listed<T>[] = [];
+  return async (_, wanted) => {
+    const rows = ahead;
+    while (rows.length <= wanted) {
+      const { done, value } = await rest.next();
+      if (done) break;
+      rows.push(value);
+    }
+    ahead = rows.splice(wanted);
+    return { rows, more: ahead.length > 0 };
+  };
 }

@@ -6,6 +6,7 @@ import { type EventIndexRow, type EventRow, type KeyRow, keys } from "../lib/key
 import { MAX_OWNER_KEY_BYTES } from "../lib/limits.ts";
 import { reachesEvent } from "../lib/reach.ts";
 import type { Kv } from "../lib/edge/kv.ts";
+import { newestOf } from "../actors/event_index.ts";
 import { getAll, loadEvents, type StoredEvent } from "../actors/event_store.ts";
 import { keysOfIds } from "../actors/replay.ts";
 import { page } from "./cursor.ts";
@@ -97,8 +98,7 @@ export const eventRoutes: Route[] = [
         (key.level !== "identity" || row.identity === key.identity_id);
       return {
         body: await page<EventIndexRow>(ctx, {
-          prefix: keys.eventsOfTenant(tenant),
-          at: (id) => keys.eventOfTenant(tenant, id as EventKey),
+          scan: (bounds) => newestOf(services.kv, tenant, bounds),
           // An event's key carries its occurred_at, so the bounds are exact.
           from: query.since === undefined ? undefined : ulidFloor(query.since),
           to: query.until === undefined ? undefined : ulidFloor(query.until),

@@ -3,9 +3,10 @@ import * as z from "zod";
 import { invariant, notFound } from "../lib/errors.ts";
 import type { EventKey } from "../lib/ids.ts";
 import { JsonText } from "../lib/json.ts";
-import { type EventIndexRow, keys, type OwnerRef } from "../lib/keys.ts";
+import type { EventIndexRow, OwnerRef } from "../lib/keys.ts";
 import { erasureReceipt, erasureScope } from "../lib/payloads/job.ts";
 import type { ErasureRow, ExportRow, JobRow } from "../lib/payloads/job_rows.ts";
+import { newestOf } from "../actors/event_index.ts";
 import { loadEvents } from "../actors/event_store.ts";
 import { advanceJob, readJob, requestErasure, requestExport } from "../actors/job_runner.ts";
 import { erasedRequest } from "../actors/jobs/erasure.ts";
@@ -161,8 +162,7 @@ export const jobRoutes: Route[] = [
       if (row.expires_at === null || row.expires_at <= services.now()) throw notFound("job");
       return {
         body: await page<EventIndexRow>(ctx, {
-          prefix: keys.eventsOfTenant(owner.tenant),
-          at: (key) => keys.eventOfTenant(owner.tenant, key as EventKey),
+          scan: (bounds) => newestOf(services.kv, owner.tenant, bounds),
           to: row.until,
           show: async (rows) => {
             const wanted = rows.filter(({ value }) => exported(row, value)).map(({ id }) => id as EventKey);

@@ -33,6 +33,8 @@ export type Changes = Landed["changes"];
 /** The first part of each family's keys. */
 export const FAMILY = {
   event: keys.events()[0],
+  tenantIndex: keys.eventsOfTenant("" as never)[0],
+  partnerIndex: keys.eventsOfPartner("" as never)[0],
   chunk: keys.eventChunk("" as never, 0)[0],
   state: keys.ownerState({ kind: "custom", tenant: "" as never, id: "" }, "")[0],
   meta: keys.ownerMeta({ kind: "custom", tenant: "" as never, id: "" })[0],

@@ -1,6 +1,8 @@
 /** What must hold when everything has come to rest: nothing accepted is lost, and all of it is accounted for. */
 import { keys } from "../lib/keys.ts";
 import type { EventRow } from "../lib/keys.ts";
+import { FAMILY } from "./facts.ts";
+import { checkIndex } from "./index_rules.ts";
 import { isTerminal } from "./model.ts";
 import type { World } from "./world.ts";
 
@@ -20,6 +22,8 @@ export function checkEnd(world: World): Account {
   checkRoom(world);
   checkAppends(world);
   checkOwners(world);
+  const { store } = world;
+  checkIndex(model, [...store.list([FAMILY.tenantIndex!]), ...store.list([FAMILY.partnerIndex!])]);
   const account: Account = { delivered: 0, dead: 0, parked: 0, dropped: 0 };
   for (const pair of model.deliveries.owed) {
     const [endpoint] = pair.split(" ") as [string, string];

@@ -6,6 +6,7 @@ import type { AttemptError } from "../lib/keys.ts";
 import { DeliveryRules } from "./delivery_rules.ts";
 import { Facts, type ModelDeps } from "./facts.ts";
 import type { Receipt } from "./net.ts";
+import { IndexRules } from "./index_rules.ts";
 import { RowRules } from "./row_rules.ts";
 import type { Landed } from "./store.ts";
 import { WireRules } from "./wire_rules.ts";
@@ -15,6 +16,7 @@ export { CANARY, type Violation } from "./facts.ts";
 
 export class Model extends Facts {
   readonly rows = new RowRules(this);
+  readonly index = new IndexRules(this);
   readonly wire = new WireRules(this);
   readonly deliveries = new DeliveryRules(this, (pair, row) => this.wire.charged(pair, row));
 
@@ -25,6 +27,7 @@ export class Model extends Facts {
   landed({ changes, messages }: Landed): void {
     const { gone, touched } = this.deliveries.moved(changes);
     const created = this.rows.landed(changes);
+    this.index.landed(changes);
     this.deliveries.landed(changes, created, gone, touched);
     for (const { value } of messages) this.rows.rung(value);
   }

@@ -58,7 +58,7 @@ export class RowRules {
   }
 
   #leaks(key: KvKey, value: unknown): void {
-    if (value === null || typeof value !== "object" || CONTENT.has(key[0])) return;
+    if (value === null || CONTENT.has(key[0])) return;
     if (JSON.stringify(value).includes(CANARY)) this.facts.violated("P1", `content in ${String(key[0])}`);
   }
 

@@ -8,16 +8,17 @@
 import { unreachable } from "../../lib/errors.ts";
 import { rfc3339 } from "../../lib/envelope.ts";
 import type { EventKey, Id, IdentityId } from "../../lib/ids.ts";
-import { after, type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
+import { keys, type OwnerRef } from "../../lib/keys.ts";
 import type { ErasureRow } from "../../lib/payloads/job_rows.ts";
 import type { ErasedRequest } from "../../lib/payloads/job.ts";
 import { eraseIdentity, eraseMessage, messagesOf } from "../mailbox/erase.ts";
+import { behind, eventsIn } from "../event_index.ts";
 import type { Tx } from "../owner.ts";
 import { ending, eraseEvent, EVENTS_PER_COMMIT, type JobDeps, step, tell } from "./job_store.ts";
 
 const move = step<ErasureRow>;
 const MESSAGES_AT_ONCE = 20;
-/** Index rows looked at in one step while few of them are the identity's. */
+/** Events of the index looked at in one step while few of them are the identity's. */
 const SCANNED_PER_STEP = 2_000;
 
 export async function eraseStep(d: JobDeps, owner: OwnerRef, row: ErasureRow): Promise<void> {
@@ -99,17 +100,12 @@ async function messageEvents(d: JobDeps, owner: OwnerRef, row: ErasureRow): Prom
 async function identityEvents(d: JobDeps, owner: OwnerRef, row: ErasureRow): Promise<void> {
   const found: EventKey[] = [];
   let last = row.cursor, scanned = 0;
-  const prefix = keys.eventsOfTenant(owner.tenant);
-  // The row after the cursor: a key with one part more sorts right behind it.
-  const selector = last === null
-    ? { prefix }
-    : { prefix, start: after(keys.eventOfTenant(owner.tenant, last as EventKey)) };
-  const rows = d.kv.list<EventIndexRow>(selector, { limit: SCANNED_PER_STEP, batchSize: 500 });
-  for await (const { key, value } of rows) {
+  const from = last === null ? "" : behind(last);
+  for await (const { key, identity } of eventsIn(d.kv, keys.eventsOfTenant(owner.tenant), { from })) {
     scanned++;
-    last = key[2] as string;
-    if (value.identity === row.identity_id) found.push(last as EventKey);
-    if (found.length === EVENTS_PER_COMMIT) break;
+    last = key;
+    if (identity === row.identity_id) found.push(key);
+    if (found.length === EVENTS_PER_COMMIT || scanned === SCANNED_PER_STEP) break;
   }
   await move(d, owner, row, async (tx) => {
     let erased = 0;

@@ -3,10 +3,10 @@
  * ready; what is read is the live event store, never a copy, so an erasure after an export holds for the export too.
  */
 import { rfc3339 } from "../../lib/envelope.ts";
-import type { EventKey } from "../../lib/ids.ts";
 import { type EventIndexRow, keys, type OwnerRef } from "../../lib/keys.ts";
 import { DAY_MS } from "../../lib/limits.ts";
 import type { ExportRow } from "../../lib/payloads/job_rows.ts";
+import { behind, eventsIn } from "../event_index.ts";
 import { ending, type JobDeps, step, tell } from "./job_store.ts";
 
 export const EXPORT_KEPT_MS = 7 * DAY_MS;
@@ -17,21 +17,13 @@ export const exported = (row: ExportRow, event: EventIndexRow): boolean =>
   row.identity_id === null || event.identity === row.identity_id;
 
 export async function exportStep(d: JobDeps, owner: OwnerRef, row: ExportRow): Promise<void> {
-  const { tenant } = owner;
-  const start = row.cursor === null
-    ? keys.eventsOfTenant(tenant)
-    : [...keys.eventOfTenant(tenant, row.cursor as EventKey), 0];
-  const end = keys.eventOfTenant(tenant, row.until as EventKey);
+  const from = row.cursor === null ? "" : behind(row.cursor);
   let scanned = 0, events = row.events, cursor = row.cursor;
-  for await (
-    const { key, value } of d.kv.list<EventIndexRow>({ start, end }, {
-      limit: COUNTED_PER_STEP,
-      batchSize: 500,
-    })
-  ) {
+  for await (const event of eventsIn(d.kv, keys.eventsOfTenant(owner.tenant), { from, to: row.until })) {
     scanned++;
-    cursor = key[2] as string;
-    if (exported(row, value)) events++;
+    cursor = event.key;
+    if (exported(row, event)) events++;
+    if (scanned === COUNTED_PER_STEP) break;
   }
   await step<ExportRow>(d, owner, row, async (tx) => {
     if (scanned === COUNTED_PER_STEP) return { events, cursor };

@@ -3,6 +3,7 @@
  * jobs pending for a second one, one item each, due in ten years. Rows are the pipeline's own, in commits as large as they go.
  */
 import type { Found, PhaseOptions } from "../engine.ts";
+import { indexWrites } from "../../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
 import type { Write } from "../../lib/edge/kv.ts";
@@ -26,15 +27,17 @@ export async function seed({ file, origin, n }: PhaseOptions): Promise<Found> {
   const ids = realIds(), due = Date.now() + PENDING_MS;
   const start = performance.now();
   for (let done = 0; done < n;) {
-    const commit = world.kv.atomic();
+    const commit = world.kv.atomic(), events: StoredEvent[] = [];
     for (let i = 0; i < PER_COMMIT && done < n; i++, done++) {
       const event = eventOf(done, ids);
+      events.push(event);
       writeAll(commit, [
         ...eventWrites(event),
         ...deliveredWrites(event, ids),
         pendingWrite(event, done, due, ids),
       ]);
     }
+    writeAll(commit, indexWrites(events));
     await commit.commit();
   }
   await world.close();

@@ -17,19 +17,35 @@ import type { Kv, Write } from "./kv.ts";
 import { measure, type Measured, type Size } from "./measure.ts";
 import type { Settled, Unit } from "./committer.ts";
 
+/** What `combine` may add to a commit for what is carried, at most. */
+export interface Room {
+  mutations: number;
+  bytes: number;
+  keyBytes: number;
+}
+
 /** A unit on its way, with its sizes and its promise's ends. */
 export interface Entry {
   unit: Unit;
   size: Measured;
+  /** For all it carries. */
+  room: Room;
   resolve(settled: Settled): void;
   reject(reason: unknown): void;
 }
 
-/** What a batch leaves free for the writes `combine` adds: a few rows, and some bytes for each carried item. */
+/** What a batch leaves free for the writes `combine` adds once, beside the room of each carried item. */
 export const COMBINE_MUTATIONS = 16;
 const COMBINE_BYTES = 8_192;
 const COMBINE_KEY_BYTES = 2_048;
-const COMBINE_BYTES_PER_CARRY = 96;
+
+export const NO_ROOM: Readonly<Room> = { mutations: 0, bytes: 0, keyBytes: 0 };
+
+export function addRoom(sum: Room, more: Readonly<Room>): void {
+  sum.mutations += more.mutations;
+  sum.bytes += more.bytes;
+  sum.keyBytes += more.keyBytes;
+}
 
 /** A unit (or a unit with what `combine` adds to it) that no commit can hold. Nothing of it was written. */
 export class CommitTooLargeError extends Error {
@@ -62,6 +78,7 @@ export class Batch {
   readonly #kv: Kv;
   readonly #reserve: boolean;
   readonly #size: Size = { mutations: 0, checks: 0, bytes: 0, keyBytes: 0 };
+  readonly #room: Room = { mutations: 0, bytes: 0, keyBytes: 0 };
   readonly #written = new Set<string>();
   readonly #checked = new Map<string, string | null>();
   #atomic: Deno.AtomicOperation;
@@ -77,14 +94,14 @@ export class Batch {
   hasRoomFor(entry: Entry): boolean {
     if (this.entries.length === 0) return true;
     const have = this.#size, more = entry.size;
-    const carries = this.#reserve ? this.carried.length + (entry.unit.carry?.length ?? 0) : 0;
-    const mutations = this.#reserve ? COMBINE_MUTATIONS : 0;
-    const bytes = this.#reserve ? COMBINE_BYTES + carries * COMBINE_BYTES_PER_CARRY : 0;
-    const keyBytes = this.#reserve ? COMBINE_KEY_BYTES : 0;
-    return have.mutations + more.mutations + mutations <= MAX_MUTATIONS_PER_COMMIT &&
+    const keep = this.#reserve
+      ? { mutations: COMBINE_MUTATIONS, bytes: COMBINE_BYTES, keyBytes: COMBINE_KEY_BYTES }
+      : NO_ROOM;
+    const sum = (of: keyof Room) => have[of] + more[of] + keep[of] + this.#room[of] + entry.room[of];
+    return sum("mutations") <= MAX_MUTATIONS_PER_COMMIT &&
       have.checks + more.checks <= MAX_CHECKS_PER_COMMIT &&
-      have.keyBytes + more.keyBytes + keyBytes <= MAX_COMMIT_KEY_BYTES &&
-      have.bytes + more.bytes + bytes <= MAX_COMMIT_BYTES;
+      sum("keyBytes") <= MAX_COMMIT_KEY_BYTES &&
+      sum("bytes") <= MAX_COMMIT_BYTES;
   }
 
   /** Whether merging the entry would change what it, or a unit already here, means. */
@@ -134,6 +151,7 @@ export class Batch {
     this.#size.mutations += size.mutations;
     this.#size.bytes += size.bytes;
     this.#size.keyBytes += size.keyBytes;
+    addRoom(this.#room, entry.room);
     if (unit.carry) { for (const item of unit.carry) this.carried.push(item); }
     this.entries.push(entry);
   }
@@ -165,6 +183,7 @@ export class Batch {
     this.#written.clear();
     this.#checked.clear();
     Object.assign(this.#size, { mutations: 0, checks: 0, bytes: 0, keyBytes: 0 });
+    Object.assign(this.#room, NO_ROOM);
     this.#atomic = this.#kv.atomic();
     for (const entry of entries) this.add(entry);
   }

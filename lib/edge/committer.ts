@@ -7,7 +7,15 @@
  * - A commit that threw is never repeated: whether it was written is unknown, and its units reject (J2, D4).
  * - Units keep the order they came in wherever order can be told apart (see commit_batch.ts).
  */
-import { Batch, CommitTooLargeError, type Entry, tooLarge } from "./commit_batch.ts";
+import {
+  addRoom,
+  Batch,
+  CommitTooLargeError,
+  type Entry,
+  NO_ROOM,
+  type Room,
+  tooLarge,
+} from "./commit_batch.ts";
 import type { Check, Kv, Write } from "./kv.ts";
 import { measure } from "./measure.ts";
 import { storeFault } from "./store_fault.ts";
@@ -48,6 +56,8 @@ export interface CommitterOptions {
   maxInFlight: number;
   /** Called when a commit starts, with all `carry` items of its units in order, if there is any. */
   combine?: (carried: unknown[]) => Combined;
+  /** What `combine` may add for one carried item, at most: so much is left free in a commit that holds it. */
+  roomOf?: (item: unknown) => Room;
 }
 
 /** Turns of the microtask queue a freed slot waits before it starts: a caller's way from its result to its next unit. */
@@ -57,7 +67,7 @@ const MIN_GATHERED = 16;
 const MAX_PASSED_OVER = 64;
 
 export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
-  const { maxInFlight, combine } = options;
+  const { maxInFlight, combine, roomOf } = options;
   const inFlight = new Set<Batch>();
   const idlers: (() => void)[] = [];
   let forming = new Batch(kv, combine !== undefined);
@@ -66,6 +76,13 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
   /** The commit that ended last, while its slot waits for the units that answer it, and how many of them are enough. */
   let gathering: Batch | null = null;
   let enough = 0;
+
+  function roomFor({ carry }: Unit): Readonly<Room> {
+    if (roomOf === undefined || carry === undefined) return NO_ROOM;
+    const room = { ...NO_ROOM };
+    for (const item of carry) addRoom(room, roomOf(item));
+    return room;
+  }
 
   function take(entry: Entry): void {
     if (waiting.length > 0 || !joins(entry)) waiting.push(entry);
@@ -191,7 +208,7 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
         const size = measure(unit.checks, unit.writes);
         const what = tooLarge(size);
         if (what) throw new CommitTooLargeError(what);
-        take({ unit, size, resolve, reject });
+        take({ unit, size, room: roomFor(unit), resolve, reject });
       }),
     idle: () =>
       new Promise((resolve) => {

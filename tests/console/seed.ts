@@ -1,5 +1,6 @@
 /** A place worth looking at: tenants, endpoints in every state, a day of figures, events with attempts of every outcome. */
 import { createEndpoint, type EndpointDeps } from "../../actors/endpoints.ts";
+import { indexWrites } from "../../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { hourOf } from "../../actors/stats.ts";
 import { createPartner, createTenant } from "../../actors/tenancy.ts";
@@ -164,7 +165,9 @@ export async function seed(services: Services, random = 11): Promise<Seeded> {
     const occurred = now - (40 - i) * 47 * SECOND_MS;
     const event = eventAt(services, acme, occurred, i);
     events.push(event);
-    for (const write of eventWrites(event)) if (write.op === "set") await put(write.key, write.value);
+    for (const write of [...eventWrites(event), ...indexWrites([event])]) {
+      if (write.op === "set") await put(write.key, write.value);
+    }
     attempts.push(...await deliver(services, put, healthy, event, i === 21 ? [500, 503, 204] : [200]));
     if (event.type === "order.paid") await deliver(services, put, failing, event, ["timeout", "timeout"]);
   }

@@ -63,7 +63,8 @@ Deno.test("O1: the rows are those an owner's own turn writes", async () => {
       const rows = [...await rowsOf(w.store)].filter(([key]) => !before.has(key));
       // Ids and times differ by nature; everything else may not.
       const shape = (text: string) =>
-        text.replace(/[0-7][0-9A-HJKMNP-TV-Z]{25}/g, "ULID").replace(/\d{13}/g, "MS");
+        text.replace(/keys\\":\\"\w+/, "keys TAILS").replace(/[0-7][0-9A-HJKMNP-TV-Z]{25}/g, "ULID")
+          .replace(/\d{13}/g, "MS");
       return rows.map(([key, value]) => {
         const row = value as { body?: Uint8Array };
         const shown = row.body instanceof Uint8Array

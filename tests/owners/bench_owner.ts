@@ -1,8 +1,9 @@
 /** A real KV with the owner actors over it, a manual clock and one tenant: what the owners' tests share. */
 import { makeCommitter } from "../../lib/edge/committer.ts";
-import { type EventId, type Id, makeIds, type TenantId } from "../../lib/ids.ts";
+import { type EventId, type EventKey, type Id, makeIds, type TenantId } from "../../lib/ids.ts";
 import { keys, type TenantRow } from "../../lib/keys.ts";
-import { loadEvents } from "../../actors/event_store.ts";
+import { eventsIn, indexWrites } from "../../actors/event_index.ts";
+import { loadEvents, type StoredEvent } from "../../actors/event_store.ts";
 import { makeOwners } from "../../actors/owner.ts";
 
 export const START = Date.UTC(2026, 9, 1);
@@ -39,7 +40,8 @@ export async function world(body: (w: World) => Promise<void>): Promise<void> {
     const now = () => clock.now;
     let seed = 1;
     const ids = makeIds(now, () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647);
-    const committer = makeCommitter(kv, { maxInFlight: 1 });
+    const combine = (events: unknown[]) => ({ writes: indexWrites(events as StoredEvent[]) });
+    const committer = makeCommitter(kv, { maxInFlight: 1, combine });
     const owners = makeOwners({ kv, committer, now, ids });
     const tenant: TenantRow = {
       id: ids.next("tenant") as TenantId,
@@ -52,13 +54,11 @@ export async function world(body: (w: World) => Promise<void>): Promise<void> {
     };
     await kv.set(keys.tenant(tenant.id), tenant);
     const texts = async () => {
-      const found: string[] = [];
-      for await (const entry of kv.list({ prefix: keys.eventsOfTenant(tenant.id) })) {
-        found.push(String(entry.key[2]));
-      }
-      const events = await loadEvents(kv, found as never[]);
+      const found: EventKey[] = [];
+      for await (const { key } of eventsIn(kv, keys.eventsOfTenant(tenant.id))) found.push(key);
+      const events = await loadEvents(kv, found);
       return found.map((key) => {
-        const bytes = events.get(key as never)!.body;
+        const bytes = events.get(key)!.body;
         return bytes === null ? null : new TextDecoder().decode(bytes);
       });
     };

@@ -1,5 +1,8 @@
 /** Lists, cursors, the delivery log and events (reference §1, §3). */
 import assert from "node:assert/strict";
+import { indexWrites } from "../../actors/event_index.ts";
+import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
+import { writeAll } from "../../lib/edge/commit_batch.ts";
 import type { EndpointId, EventKey, TenantId } from "../../lib/ids.ts";
 import { type AttemptRow, keys } from "../../lib/keys.ts";
 import { CURSOR_TTL_MS, SECOND_MS } from "../../lib/limits.ts";
@@ -41,6 +44,23 @@ async function attempts(api: Api, endpoint: EndpointId, count: number): Promise<
     rows.push(row);
   }
   return rows;
+}
+
+function eventOf(api: Api, tenant: TenantId, n: number): StoredEvent {
+  const key = api.services.ids.ulid() as EventKey, id = `evt_${key}` as StoredEvent["id"];
+  const scope = { tenant, partner: null, identity: null, about: null };
+  const body = new TextEncoder().encode("{}");
+  return {
+    key,
+    id,
+    type: "order.paid",
+    ...scope,
+    kind: "custom",
+    owner: `o${n % 5}`,
+    seq: n + 1,
+    at: api.now,
+    body,
+  };
 }
 
 const endpoint = async (api: Api, key: string): Promise<EndpointId> =>
@@ -178,6 +198,42 @@ Deno.test(
       404,
       "webhook_not_found",
     );
+  }),
+);
+
+Deno.test(
+  "events: blocks of several commits that overlap, and rows of releases before, are paged through as one list",
+  withApi(async (api) => {
+    const { lone, loneKey: key } = await world(api);
+    const commits: StoredEvent[][] = [[], [], []], made: StoredEvent[] = [];
+    for (let i = 0; i < 60; i++) {
+      if (i % 20 === 0) api.now += SECOND_MS;
+      const event = eventOf(api, lone, i);
+      made.push(event);
+      if (i % 4 < 3) commits[i % 4]!.push(event);
+      else {
+        const { type, identity, owner } = event;
+        await api.kv.set(keys.eventOfTenant(lone, event.key), { type, identity, owner });
+      }
+    }
+    for (const events of commits) {
+      const commit = api.kv.atomic();
+      writeAll(commit, indexWrites(events));
+      await commit.commit();
+    }
+    for (const event of made) {
+      const commit = api.kv.atomic();
+      writeAll(commit, eventWrites(event));
+      await commit.commit();
+    }
+    const newest = made.map(({ id }) => id).reverse();
+    for (const limit of [1, 7, 59, 60, 61]) {
+      const { ids, pages } = await all(api, key, `/v1/tenants/${lone}/events?limit=${limit}`);
+      assert.deepEqual(ids, newest, `limit ${limit}`);
+      assert.equal(pages, Math.ceil(60 / limit), `limit ${limit}`);
+    }
+    const some = await all(api, key, `/v1/tenants/${lone}/events?limit=2&owner_id=o3`);
+    assert.deepEqual(some.ids, made.filter(({ owner }) => owner === "o3").map(({ id }) => id).reverse());
   }),
 );
 

@@ -1,5 +1,6 @@
 /** The committer over a real KV. Faked: only the answer of `commit()` where a KV failure is the case, or held to build a queue. */
 import assert from "node:assert/strict";
+import { COMBINE_MUTATIONS } from "../../lib/edge/commit_batch.ts";
 import { CommitTooLargeError, makeCommitter, type Settled, type Unit } from "../../lib/edge/committer.ts";
 import type { Kv } from "../../lib/edge/kv.ts";
 import { MAX_CHECKS_PER_COMMIT, MAX_MUTATIONS_PER_COMMIT } from "../../lib/limits.ts";
@@ -269,6 +270,40 @@ Deno.test("committer: combine is not called without anything carried, and its wr
     let rows = 0;
     for await (const _ of kv.list({ prefix: ["c"] })) rows++;
     assert.equal(rows, 600);
+  }));
+
+Deno.test("committer: a commit keeps the room that its carried items ask for, and no more", () =>
+  withKv(async (kv) => {
+    const run = async (count: number, rows: number, bytes: number) => {
+      const { port, stats } = counted(kv);
+      let calls = 0;
+      const committer = makeCommitter(port, {
+        maxInFlight: 1,
+        roomOf: () => ({ mutations: rows, bytes: rows * (bytes + 100), keyBytes: rows * 50 }),
+        combine: (carried) => {
+          calls++;
+          const row = (item: unknown, i: number) => ["c", String(item), i];
+          return {
+            writes: carried.flatMap((item) =>
+              Array.from({ length: rows }, (_, i) => ({
+                op: "set" as const,
+                key: row(item, i),
+                value: new Uint8Array(bytes),
+              }))
+            ),
+          };
+        },
+      });
+      const units = Array.from({ length: count }, (_, i) => ({ ...set("u" + i), carry: [i] }));
+      assert.ok((await Promise.all(units.map((unit) => committer.commit(unit)))).every((s) => s.ok));
+      assert.equal(calls, stats.commits, "what was combined was never refused");
+      return stats.commits;
+    };
+    const each = (MAX_MUTATIONS_PER_COMMIT - COMBINE_MUTATIONS) / 3; // one of its own and two of the index
+    assert.equal(await run(Math.floor(each), 2, 10), 1);
+    assert.equal(await run(Math.floor(each) + 1, 2, 10), 2);
+    assert.equal(await run(110, 1, 6_000), 1);
+    assert.equal(await run(120, 1, 6_000), 2);
   }));
 
 Deno.test("committer: one commit in flight on a file; what comes meanwhile is the next one", () =>

@@ -3,6 +3,7 @@
  * functions, so that a test counts what the system does and not what sockets cost.
  */
 import { makeSystem, type System } from "../../actors/system.ts";
+import { indexWrites } from "../../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
 import { dueOf, makeJobs } from "../../lib/edge/jobs.ts";
@@ -87,14 +88,16 @@ export async function openBacklog(
         doorbell: false,
       });
       for (let done = 0; done < count;) {
-        const commit = store.atomic();
+        const commit = store.atomic(), events: StoredEvent[] = [];
         for (let i = 0; i < ROWS_PER_COMMIT / 3 && done < count; i++, done++) {
           const event = eventOf(ids.ulid() as EventKey);
+          events.push(event);
           const { key, id, type } = event;
           const item: DeliverItem = { event: key, id, type, attempt: 1, first: 1, replay: false };
           writeAll(commit, eventWrites(event));
           writeAll(commit, jobs.write({ v: 1, kind: "deliver", endpoint, items: [item] }, realNow()).writes);
         }
+        writeAll(commit, indexWrites(events));
         await commit.commit();
       }
     },

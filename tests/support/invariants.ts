@@ -1,8 +1,9 @@
 /** What must hold at the end of every world, whatever happened in it (ARCHITECTURE.md, "Invariants"). */
 import assert from "node:assert/strict";
+import { entriesOf } from "../../actors/event_index.ts";
 import { loadEvents } from "../../actors/event_store.ts";
 import type { EventKey } from "../../lib/ids.ts";
-import { deliverJob, fanoutJob, keys } from "../../lib/keys.ts";
+import { deliverJob, type EventIndex, type EventRow, fanoutJob, keys } from "../../lib/keys.ts";
 import { inScope } from "../../lib/match.ts";
 import { parseSecret, signV1 } from "../../lib/signing.ts";
 import { allAttempts, deadLetters, endpoints, jobs, pairs, parked } from "./rows.ts";
@@ -14,6 +15,30 @@ export async function checkInvariants(w: World): Promise<void> {
   await o3SameBytesAndSigned(w);
   await s1Scope(w);
   await p1PointersOnly(w);
+  await o1IndexedOnce(w);
+}
+
+/** Each event is named once by the index of its tenant and of its partner, as its row has it. */
+async function o1IndexedOnce(w: World): Promise<void> {
+  const named = new Set<string>();
+  for (const family of [keys.eventsOfTenant, keys.eventsOfPartner]) {
+    const prefix = family("" as never).slice(0, 1);
+    for await (const { key: row, value } of w.store.list<EventIndex>({ prefix })) {
+      for (const entry of entriesOf(row[2] as EventKey, value)) {
+        const name = `${row.slice(0, 2).join(" ")} ${JSON.stringify(entry)}`;
+        assert.ok(!named.has(name), `O1: named twice: ${name}`);
+        named.add(name);
+      }
+    }
+  }
+  for await (const { key: [, key], value } of w.store.list<EventRow>({ prefix: keys.events() })) {
+    const { type, identity, owner, tenant, partner } = value;
+    const entry = JSON.stringify({ key, type, identity, owner });
+    for (const family of [keys.eventsOfTenant(tenant!), keys.eventsOfPartner(partner!)]) {
+      if (family[1] === null) continue;
+      assert.ok(named.delete(`${family.join(" ")} ${entry}`), `O1: ${family.join(" ")} misses ${entry}`);
+    }
+  }
 }
 
 /** At most one row for (endpoint, event, attempt), and the pair state tells of exactly those rows. */

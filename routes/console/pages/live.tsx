@@ -2,7 +2,8 @@
 import type { EventKey } from "../../../lib/ids.ts";
 import { type AttemptRow, type EventRow, keys } from "../../../lib/keys.ts";
 import { holds, reachesEvent } from "../../../lib/reach.ts";
-import type { Kv, KvKey } from "../../../lib/edge/kv.ts";
+import type { Kv } from "../../../lib/edge/kv.ts";
+import { keysOfScope } from "../../../actors/event_index.ts";
 import { getAll } from "../../../actors/event_store.ts";
 import { span } from "../format.ts";
 import { type Endpoint, endpointsOf, type Place, placeOf, type Reach } from "../reach.ts";
@@ -62,17 +63,11 @@ export async function livePage(c: ConsoleContext): Promise<PageView> {
 }
 
 async function newestEvents(reach: Reach, place: Place): Promise<EventIndex[]> {
-  const { scope } = place;
-  const prefix: KvKey = scope.level === "tenant"
-    ? keys.eventsOfTenant(scope.tenant)
-    : scope.level === "partner"
-    ? keys.eventsOfPartner(scope.partner)
-    : keys.events();
   const found: EventKey[] = [];
   // An identity-level key reaches some of a tenant's events: look a little further for them.
   const limit = reach.key.level === "identity" ? 10 * SHOWN : SHOWN;
-  for await (const entry of reach.kv.list({ prefix }, { reverse: true, limit, batchSize: limit })) {
-    found.push(entry.key.at(-1) as EventKey);
+  for await (const key of keysOfScope(reach.kv, place.scope, { reverse: true })) {
+    if (found.push(key) === limit) break;
   }
   const rows = await getAll<EventRow>(reach.kv, found.map(keys.event));
   return rows.flatMap(({ value }, i) =>
