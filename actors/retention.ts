@@ -8,12 +8,12 @@
  * An event may leave while a delivery of it is open: the next attempt ends dead with `event_unavailable`. Audit rows and
  * dead letters hold ids and codes alone and stay; answers kept for `Idempotency-Key` expire by themselves.
  */
+import { eventRowOf, type StoredRow } from "../lib/event_row.ts";
 import type { DeliveryId, EndpointId, EventKey, TenantId } from "../lib/ids.ts";
 import { ulidFloor, ulidTime } from "../lib/ids.ts";
 import {
   after as behind,
   type EndpointRow,
-  type EventRow,
   keys,
   type OwnerRef,
   type PairRow,
@@ -155,16 +155,14 @@ async function* events(d: RetentionDeps, family: KvKey, until: number): AsyncGen
 
 /** Every row an event was written with, but the owner's counter (O2). */
 async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly EventKey[]): Promise<KvKey[]> {
-  const found = await getAll<EventRow>(kv, page.map(keys.event));
+  const found = await getAll(kv, page.map(keys.event));
   const rows = await Promise.all(page.map(async (key, i) => {
-    const row = found[i]!.value;
+    const row = eventRowOf(key, found[i]!.value);
     const mine: KvKey[] = [within(family, key)];
     if (row === null) return mine;
     mine.push(keys.event(key));
     if (row.kind === "platform") mine.push(keys.platformPending(key));
-    for (let index = 0; typeof row.body === "number" && index < row.body; index++) {
-      mine.push(keys.eventChunk(key, index));
-    }
+    for (let index = 0; index < row.chunks; index++) mine.push(keys.eventChunk(key, index));
     if (row.partner !== null) mine.push(keys.eventOfPartner(row.partner, key));
     if (row.id !== undefined && row.tenant !== null && row.kind !== "platform") {
       const owner: OwnerRef = { kind: row.kind, tenant: row.tenant, id: row.owner };
@@ -181,7 +179,7 @@ async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly EventKey[]): P
 const MESSAGE = /"(?:id|message_id|source_message_id)":"(msg_[0-9A-HJKMNP-TV-Z]{26})"/;
 
 /** The message an event carries, read off its envelope: the first id of one. */
-async function messageOf(kv: Kv, key: EventKey, row: EventRow): Promise<string | null> {
+async function messageOf(kv: Kv, key: EventKey, row: StoredRow): Promise<string | null> {
   const bytes = typeof row.body === "number"
     ? (await kv.get<Uint8Array>(keys.eventChunk(key, 0))).value
     : row.body;

@@ -50,7 +50,7 @@ export function rfc3339(ms: number): string {
 }
 
 /** An envelope's text up to the value of `data`; that and a closing brace are all that follows. */
-export function envelopeHead(e: EnvelopeHead, version: string = API_VERSION): string {
+export function envelopeHead(e: EnvelopeHead, version: string): string {
   return `{"id":"${e.id}","type":"${e.type}","api_version":"${version}","occurred_at":"${
     rfc3339(e.occurredAt)
   }","tenant_id":${quoted(e.tenant)},"identity_id":${quoted(e.identity)},"sequence":${e.sequence},"data":`;
@@ -63,7 +63,7 @@ export function envelopeHead(e: EnvelopeHead, version: string = API_VERSION): st
  */
 export function buildEnvelope(e: EnvelopeParts): Uint8Array<ArrayBuffer> {
   const data = e.data instanceof JsonText ? e.data.text : JSON.stringify(e.data);
-  const bytes = encoder.encode(`${envelopeHead(e)}${data}}`);
+  const bytes = encoder.encode(`${envelopeHead(e, API_VERSION)}${data}}`);
   if (bytes.length > MAX_ENVELOPE_BYTES) throw tooLarge(bytes.length);
   return bytes;
 }

@@ -17,14 +17,16 @@
  * envelope is stored. Either way what is read is what was written.
  */
 import { Buffer } from "node:buffer";
-import { API_VERSION, API_VERSIONS, envelopeHead } from "./envelope.ts";
+import { API_VERSIONS, envelopeHead } from "./envelope.ts";
 import { invariant } from "./errors.ts";
 import { type EventId, type EventKey, PREFIX, ulidTime } from "./ids.ts";
 import type { EventRow } from "./keys.ts";
 
-/** A row as readers see it. `body` is put together when it is first asked for; `erased` tells of it without. */
+/** A row as readers see it. `body` is put together when it is first asked for; the rest tells of it without. */
 export interface StoredRow extends EventRow {
   readonly erased: boolean;
+  /** How many chunk rows hold the envelope; 0 if none does. */
+  readonly chunks: number;
 }
 
 const FORMAT = 1;
@@ -35,6 +37,7 @@ const KINDS: readonly EventRow["kind"][] = ["mailbox", "domain", "job", "custom"
 const KIND_BITS = 7, OWNER_IS_IDENTITY = 8, OTHER_TIME = 16;
 const NO_ID = 0, PLAIN_ID = 1, OTHER_ID = 2;
 const ERASED = 0, CHUNKS = 1, ENVELOPE = 2, DATA = 3;
+const NEWEST = API_VERSIONS.length - 1;
 /** Characters of a prefix with its underscore, and of an id. */
 const PREFIX_LENGTH = 4, ID_LENGTH = 30;
 const CLOSING_BRACE = 0x7d;
@@ -57,19 +60,13 @@ export function encodeEventRow(key: EventKey, row: EventRow): Uint8Array<ArrayBu
   const idForm = formOf(id, PREFIX.event), tenantForm = formOf(tenant, PREFIX.tenant);
   const identityForm = formOf(identity, PREFIX.identity), partnerForm = formOf(partner, PREFIX.partner);
   const ownerIsIdentity = owner === identity, otherTime = at !== ulidTime(key);
-  const inline = typeof body === "object" && body !== null;
+  const inline = typeof body !== "number" && body !== null;
   const head = inline ? headLength(key, row, body) : 0;
   scratch[0] = FORMAT;
   scratch[1] = idForm | tenantForm << 2 | identityForm << 4 | partnerForm << 6;
   scratch[2] = KINDS.indexOf(row.kind) | (ownerIsIdentity ? OWNER_IS_IDENTITY : 0) |
     (otherTime ? OTHER_TIME : 0);
-  scratch[3] = body === null
-    ? ERASED
-    : !inline
-    ? CHUNKS
-    : head === 0
-    ? ENVELOPE
-    : DATA + API_VERSIONS.length - 1;
+  scratch[3] = inline ? (head === 0 ? ENVELOPE : DATA + NEWEST) : body === null ? ERASED : CHUNKS;
   end = FIELDS;
   putId(id, idForm);
   putId(tenant, tenantForm);
@@ -127,7 +124,7 @@ function putNumber(n: number): void {
   scratch[end++] = n;
 }
 
-const headOf = (key: EventKey, row: Omit<EventRow, "body">, version?: string): string =>
+const headOf = (key: EventKey, row: Omit<EventRow, "body">, version: string): string =>
   envelopeHead({
     id: row.id ?? `evt_${key}`,
     type: row.type,
@@ -137,15 +134,12 @@ const headOf = (key: EventKey, row: Omit<EventRow, "body">, version?: string): s
     sequence: row.seq,
   }, version);
 
-/** How many bytes of the envelope need no storing; 0 if it does not begin as its fields say, or not in ASCII. */
+/** How many bytes of the envelope need no storing; 0 if it does not begin as its fields say. */
 function headLength(key: EventKey, row: EventRow, body: Uint8Array): number {
-  const head = headOf(key, row, API_VERSION);
-  if (body.length <= head.length || body[body.length - 1] !== CLOSING_BRACE) return 0;
-  for (let i = 0; i < head.length; i++) {
-    const code = head.charCodeAt(i);
-    if (code !== body[i] || code > 127) return 0;
-  }
-  return head.length;
+  const head = headOf(key, row, API_VERSIONS[NEWEST]!), { length } = head;
+  if (body.length <= length || body[body.length - 1] !== CLOSING_BRACE) return 0;
+  // As texts of one byte a character, not of UTF-8: then equal texts are equal bytes, whatever is in them.
+  return Buffer.from(body.buffer, body.byteOffset, length).toString("latin1") === head ? length : 0;
 }
 
 // --- Reading -----------------------------------------------------------------------------------------
@@ -153,16 +147,14 @@ function headLength(key: EventKey, row: EventRow, body: Uint8Array): number {
 /**
  * What a value read under an event's key says; null for null. Stores written before rows were bytes hold the fields as an
  * object, which is read as it is.
- * @throws InvariantError for a format of a later release.
+ * @throws InvariantError for a form of a later release: nothing is guessed about what was signed (O3).
  */
 export function eventRowOf(key: EventKey, value: unknown): StoredRow | null {
   if (value === null) return null;
   if (value instanceof Uint8Array) return new PackedRow(key, value);
   const row = value as EventRow;
-  return { ...row, erased: row.body === null };
+  return { ...row, erased: row.body === null, chunks: typeof row.body === "number" ? row.body : 0 };
 }
-
-const encoder = new TextEncoder();
 
 class PackedRow implements StoredRow {
   declare readonly id?: EventId;
@@ -175,14 +167,16 @@ class PackedRow implements StoredRow {
   readonly seq: number | null;
   readonly at: number;
   readonly erased: boolean;
+  readonly chunks: number;
   readonly #key: EventKey;
   readonly #bytes: Uint8Array;
   /** Where the body begins. */
   readonly #from: number;
-  #body: EventRow["body"] | undefined;
+  #body: Uint8Array<ArrayBuffer> | undefined;
 
   constructor(key: EventKey, bytes: Uint8Array) {
-    invariant(bytes[0] === FORMAT, "the format of an event row is known");
+    const known = bytes[0] === FORMAT && bytes[3]! <= DATA + NEWEST;
+    invariant(known, "O3 (the form of an event row is one of this release or an earlier one)");
     const forms = bytes[1]!, flags = bytes[2]!, read = new Reader(bytes);
     const id = read.id(forms & 3, PREFIX.event);
     if (id !== null) this.id = id as EventId;
@@ -195,15 +189,15 @@ class PackedRow implements StoredRow {
     this.seq = read.number() || null;
     this.at = flags & OTHER_TIME ? read.number() : ulidTime(key);
     this.erased = bytes[3] === ERASED;
+    this.chunks = bytes[3] === CHUNKS ? read.number() : 0;
     this.#key = key;
     this.#bytes = bytes;
     this.#from = read.at;
-    if (this.erased) this.#body = null;
-    else if (bytes[3] === CHUNKS) this.#body = read.number();
   }
 
   get body(): EventRow["body"] {
-    return this.#body === undefined ? this.#body = this.#envelope() : this.#body;
+    if (this.erased) return null;
+    return this.chunks || (this.#body ??= this.#envelope());
   }
 
   #envelope(): Uint8Array<ArrayBuffer> {
@@ -211,7 +205,7 @@ class PackedRow implements StoredRow {
     if (version < 0) return stored.slice();
     const head = headOf(this.#key, this, API_VERSIONS[version]!);
     const envelope = new Uint8Array(head.length + stored.length + 1);
-    encoder.encodeInto(head, envelope);
+    Buffer.from(envelope.buffer).write(head, 0, "latin1");
     envelope.set(stored, head.length);
     envelope[envelope.length - 1] = CLOSING_BRACE;
     return envelope;

@@ -1,6 +1,7 @@
 /** The live tail: the newest events and the newest attempts of a place, renewed every two seconds. */
+import { eventRowOf, type StoredRow } from "../../../lib/event_row.ts";
 import type { EventKey } from "../../../lib/ids.ts";
-import { type AttemptRow, type EventRow, keys } from "../../../lib/keys.ts";
+import { type AttemptRow, keys } from "../../../lib/keys.ts";
 import { holds, reachesEvent } from "../../../lib/reach.ts";
 import type { Kv, KvKey } from "../../../lib/edge/kv.ts";
 import { getAll } from "../../../actors/event_store.ts";
@@ -74,13 +75,14 @@ async function newestEvents(reach: Reach, place: Place): Promise<EventIndex[]> {
   for await (const entry of reach.kv.list({ prefix }, { reverse: true, limit, batchSize: limit })) {
     found.push(entry.key.at(-1) as EventKey);
   }
-  const rows = await getAll<EventRow>(reach.kv, found.map(keys.event));
-  return rows.flatMap(({ value }, i) =>
-    value === null || !reachesEvent(reach.key, value) ? [] : [shown(found[i]!, value)]
-  ).slice(0, SHOWN);
+  const rows = await getAll(reach.kv, found.map(keys.event));
+  return found.flatMap((key, i) => {
+    const row = eventRowOf(key, rows[i]!.value);
+    return row === null || !reachesEvent(reach.key, row) ? [] : [shown(key, row)];
+  }).slice(0, SHOWN);
 }
 
-const shown = (key: EventKey, row: EventRow): EventIndex => ({
+const shown = (key: EventKey, row: StoredRow): EventIndex => ({
   id: row.id ?? `evt_${key}`,
   type: row.type,
   tenant_id: row.tenant,
@@ -89,7 +91,7 @@ const shown = (key: EventKey, row: EventRow): EventIndex => ({
   owner_id: row.owner,
   sequence: row.seq,
   occurred_at: new Date(row.at).toISOString(),
-  erased: row.body === null,
+  erased: row.erased,
 });
 
 interface Tailed {
