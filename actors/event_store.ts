@@ -3,6 +3,7 @@
  * into the state's own commit) and O3 (bytes are made once). The index by tenant and partner is the commit's (`event_index.ts`).
  */
 import { invariant } from "../lib/errors.ts";
+import { encodeEventRow, eventRowOf, type StoredRow } from "../lib/event_row.ts";
 import type { EndpointId, EventId, EventKey } from "../lib/ids.ts";
 import { after, type EventIndexRow, type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
 import { MAX_CHUNK_BYTES, MAX_GET_MANY_KEYS } from "../lib/limits.ts";
@@ -41,7 +42,12 @@ export function eventWrites(event: StoredEvent, message?: string): Write[] {
     body: chunks === 0 ? body : chunks,
   };
   if (event.id.slice(4) !== key) row.id = event.id;
-  const writes: Write[] = [{ op: "set", key: keys.event(key), value: row, fresh: true }];
+  const writes: Write[] = [{
+    op: "set",
+    key: keys.event(key),
+    value: encodeEventRow(key, row),
+    fresh: true,
+  }];
   for (let i = 0; i < chunks; i++) {
     const part = body.slice(i * MAX_CHUNK_BYTES, (i + 1) * MAX_CHUNK_BYTES);
     writes.push({ op: "set", key: keys.eventChunk(key, i), value: part, fresh: true });
@@ -65,7 +71,7 @@ export function eventWrites(event: StoredEvent, message?: string): Write[] {
 export async function loadEvents(
   kv: Kv,
   wanted: readonly EventKey[],
-  keep: (row: EventRow) => boolean = () => true,
+  keep: (row: StoredRow) => boolean = () => true,
 ): Promise<Map<EventKey, StoredEvent>> {
   const found = new Map<EventKey, StoredEvent>();
   const missing = new Set(wanted);
@@ -73,18 +79,20 @@ export async function loadEvents(
     // Events of one commit lie side by side: one range read, given up when strangers lie between.
     const sorted = [...missing].sort();
     const start = keys.event(sorted[0]!), end = after(keys.event(sorted.at(-1)!));
-    const rows = kv.list<EventRow>({ start, end }, { limit: missing.size * 2, batchSize: 500 });
-    for await (const entry of rows) {
+    for await (const entry of kv.list({ start, end }, { limit: missing.size * 2, batchSize: 500 })) {
       const key = entry.key[1] as EventKey;
-      if (missing.delete(key) && keep(entry.value)) found.set(key, await unpack(kv, key, entry.value));
+      if (missing.delete(key)) await take(key, entry.value);
     }
   }
-  for (const entry of await getAll<EventRow>(kv, [...missing].map(keys.event))) {
-    if (entry.value === null || !keep(entry.value)) continue;
-    const key = entry.key[1] as EventKey;
-    found.set(key, await unpack(kv, key, entry.value));
+  for (const { key, value } of await getAll(kv, [...missing].map(keys.event))) {
+    await take(key[1] as EventKey, value);
   }
   return found;
+
+  async function take(key: EventKey, value: unknown): Promise<void> {
+    const row = eventRowOf(key, value);
+    if (row !== null && keep(row)) found.set(key, await unpack(kv, key, row));
+  }
 }
 
 export async function loadEvent(kv: Kv, key: EventKey): Promise<StoredEvent | null> {
@@ -100,7 +108,7 @@ export async function getAll<T>(kv: Kv, wanted: readonly KvKey[]): Promise<Deno.
   return (await Promise.all(batches)).flat();
 }
 
-async function unpack(kv: Kv, key: EventKey, row: EventRow): Promise<StoredEvent> {
+async function unpack(kv: Kv, key: EventKey, row: StoredRow): Promise<StoredEvent> {
   const body = typeof row.body === "number" ? await joinChunks(kv, key, row.body) : row.body;
   return {
     key,

@@ -4,9 +4,10 @@
  * asking twice for the same request is one job.
  */
 import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
+import { eventRowOf } from "../lib/event_row.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { EventKey, Id, IdentityId, Ids, PartnerId, TenantId } from "../lib/ids.ts";
-import { type EventRow, keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
+import { keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
 import { JOB_RETRY_MS, MAX_JOB_THROWS, VISIBILITY_MS } from "../lib/limits.ts";
 import type { ErasureScope } from "../lib/payloads/job.ts";
 import type { ErasureRow, ExportRow, JobRow } from "../lib/payloads/job_rows.ts";
@@ -256,8 +257,9 @@ async function mailboxHolding(
 ): Promise<IdentityId | null> {
   if (message === undefined) return null;
   for await (const entry of kv.list({ prefix: keys.eventsOfMessage(message) }, { limit: 1 })) {
-    const { value } = await kv.get<EventRow>(keys.event(entry.key[2] as EventKey));
-    if (value !== null && value.tenant === tenant) return value.identity;
+    const key = entry.key[2] as EventKey;
+    const row = eventRowOf(key, (await kv.get(keys.event(key))).value);
+    if (row !== null && row.tenant === tenant) return row.identity;
   }
   return null;
 }

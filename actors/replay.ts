@@ -3,15 +3,9 @@
  * function of fan-out), R1 (the window runs from `occurred_at`), D1 (attempt numbers go on; an older run is superseded).
  */
 import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
+import type { StoredRow } from "../lib/event_row.ts";
 import { type EndpointId, type EventId, type EventKey, ulidFloor } from "../lib/ids.ts";
-import {
-  type AttemptStatus,
-  type DeliverItem,
-  type DeliverJob,
-  type EventRow,
-  keys,
-  type PairRow,
-} from "../lib/keys.ts";
+import { type AttemptStatus, type DeliverItem, type DeliverJob, keys, type PairRow } from "../lib/keys.ts";
 import {
   COMMIT_SLACK_MS,
   HANDOVER_AFTER_MS,
@@ -139,7 +133,7 @@ async function keysInWindow(
 async function receivable(target: Target, wanted: EventKey[], d: ReplayDeps): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   for (let i = 0; i < wanted.length; i += 500) {
-    const seen = (row: EventRow) => inScope({ ...row, about: null }, target.row);
+    const seen = (row: StoredRow) => inScope({ ...row, about: null }, target.row);
     for (const event of (await loadEvents(d.kv, wanted.slice(i, i + 500), seen)).values()) {
       if (event.body === null || filtered(event, target.row) !== null) continue;
       if (event.at >= d.now() - await d.windowOf(event)) events.push({ ...event, body: null });

@@ -8,13 +8,13 @@
  * An event may leave while a delivery of it is open: the next attempt ends dead with `event_unavailable`. Audit rows and
  * dead letters hold ids and codes alone and stay; answers kept for `Idempotency-Key` expire by themselves.
  */
+import { eventRowOf, type StoredRow } from "../lib/event_row.ts";
 import type { DeliveryId, EndpointId, EventKey, TenantId } from "../lib/ids.ts";
 import { ulidFloor, ulidTime } from "../lib/ids.ts";
 import {
   after as behind,
   type EndpointRow,
   type EventIndex,
-  type EventRow,
   keys,
   type OwnerRef,
   type PairRow,
@@ -174,9 +174,9 @@ async function* events(d: RetentionDeps, family: KvKey, until: number): AsyncGen
  * goes after it. A partner's block has the key and the events of the tenant's; old index rows are blocks of one in this.
  */
 async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly Indexed[]): Promise<KvKey[]> {
-  const found = await getAll<EventRow>(kv, page.map(({ key }) => keys.event(key)));
+  const found = await getAll(kv, page.map(({ key }) => keys.event(key)));
   const rows = await Promise.all(page.map(async ({ key, first, last }, i) => {
-    const row = found[i]!.value, mine: KvKey[] = [];
+    const row = eventRowOf(key, found[i]!.value), mine: KvKey[] = [];
     if (row !== null) {
       if (row.partner !== null && key === first) mine.push(keys.eventOfPartner(row.partner, first));
       if (row.kind === "platform") mine.push(keys.platformPending(key));
@@ -186,9 +186,7 @@ async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly Indexed[]): Pr
       }
       const message = row.kind === "mailbox" ? await messageOf(kv, key, row) : null;
       if (message !== null) mine.push(keys.eventOfMessage(message, key));
-      for (let index = 0; typeof row.body === "number" && index < row.body; index++) {
-        mine.push(keys.eventChunk(key, index));
-      }
+      for (let index = 0; index < row.chunks; index++) mine.push(keys.eventChunk(key, index));
       mine.push(keys.event(key));
     }
     if (last) mine.push(within(family, first));
@@ -201,7 +199,7 @@ async function rowsOfEvents(kv: Kv, family: KvKey, page: readonly Indexed[]): Pr
 const MESSAGE = /"(?:id|message_id|source_message_id)":"(msg_[0-9A-HJKMNP-TV-Z]{26})"/;
 
 /** The message an event carries, read off its envelope: the first id of one. */
-async function messageOf(kv: Kv, key: EventKey, row: EventRow): Promise<string | null> {
+async function messageOf(kv: Kv, key: EventKey, row: StoredRow): Promise<string | null> {
   const bytes = typeof row.body === "number"
     ? (await kv.get<Uint8Array>(keys.eventChunk(key, 0))).value
     : row.body;

@@ -3,8 +3,9 @@
  * Every key a command read is checked at commit; the owner's meta row always is.
  */
 import { ApiError, invariant } from "../lib/errors.ts";
+import { eventRowOf } from "../lib/event_row.ts";
 import { type EventId, type EventKey, type Ids, ulidTime } from "../lib/ids.ts";
-import { type EventAlias, type EventRow, keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
+import { type EventAlias, keys, type OwnerRef, type TenantRow } from "../lib/keys.ts";
 import { MAX_CHECKS_PER_COMMIT, MAX_COMMIT_BYTES, MAX_MUTATIONS_PER_COMMIT } from "../lib/limits.ts";
 import { buildEnvelope } from "../lib/envelope.ts";
 import type { Unit } from "../lib/edge/committer.ts";
@@ -235,9 +236,9 @@ class Draft implements Tx {
   async #appendedBefore(id: EventId, key: EventKey): Promise<Appended> {
     const here = this.events.find((event) => event.key === key) ?? this.turn.eventOf(key);
     if (here !== undefined) return appended(here, true);
-    const { value: row } = await this.turn.deps.kv.get<EventRow>(keys.event(key));
+    const row = eventRowOf(key, (await this.turn.deps.kv.get(keys.event(key))).value);
     const gone = { type: "", seq: 0, at: ulidTime(key) }; // pruned by retention; the alias still holds the id
-    return appended({ id, key, ...(row ?? gone) }, true);
+    return appended({ ...(row ?? gone), id, key }, true);
   }
 }
 

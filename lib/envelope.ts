@@ -8,9 +8,15 @@ import { type EndpointId, type EventId, PREFIX, ulidFrom } from "./ids.ts";
 import { JsonText } from "./json.ts";
 import { MAX_ENVELOPE_BYTES } from "./limits.ts";
 
-export const API_VERSION = "2026-10-01";
+/**
+ * Every version of the envelope there was, the one in use last. Stored rows name the version of their head by its place here
+ * (lib/event_row.ts): a version is added at the end, and what an old one's head looks like never changes (O3).
+ */
+export const API_VERSIONS = ["2026-10-01"] as const;
+export const API_VERSION = API_VERSIONS[API_VERSIONS.length - 1]!;
 
-export interface EnvelopeParts {
+/** What stands before an envelope's data. */
+export interface EnvelopeHead {
   id: string;
   type: string;
   /** Unix ms. */
@@ -19,6 +25,9 @@ export interface EnvelopeParts {
   identity: string | null;
   /** Null for platform events. */
   sequence: number | null;
+}
+
+export interface EnvelopeParts extends EnvelopeHead {
   /** A JSON value, with `JSON.rawJSON` numbers if need be, or a `JsonText` that goes out as the producer wrote it. */
   data: unknown;
 }
@@ -40,6 +49,13 @@ export function rfc3339(ms: number): string {
   return dateText;
 }
 
+/** An envelope's text up to the value of `data`; that and a closing brace are all that follows. */
+export function envelopeHead(e: EnvelopeHead, version: string): string {
+  return `{"id":"${e.id}","type":"${e.type}","api_version":"${version}","occurred_at":"${
+    rfc3339(e.occurredAt)
+  }","tenant_id":${quoted(e.tenant)},"identity_id":${quoted(e.identity)},"sequence":${e.sequence},"data":`;
+}
+
 /**
  * The envelope's bytes: `id`, `type`, `api_version`, `occurred_at`, `tenant_id`, `identity_id`, `sequence`, `data`, in
  * that order, without white space between them.
@@ -47,13 +63,7 @@ export function rfc3339(ms: number): string {
  */
 export function buildEnvelope(e: EnvelopeParts): Uint8Array<ArrayBuffer> {
   const data = e.data instanceof JsonText ? e.data.text : JSON.stringify(e.data);
-  const bytes = encoder.encode(
-    `{"id":"${e.id}","type":"${e.type}","api_version":"${API_VERSION}","occurred_at":"${
-      rfc3339(e.occurredAt)
-    }","tenant_id":${quoted(e.tenant)},"identity_id":${
-      quoted(e.identity)
-    },"sequence":${e.sequence},"data":${data}}`,
-  );
+  const bytes = encoder.encode(`${envelopeHead(e, API_VERSION)}${data}}`);
   if (bytes.length > MAX_ENVELOPE_BYTES) throw tooLarge(bytes.length);
   return bytes;
 }

@@ -40,7 +40,8 @@ export const ownerMeta = z.int().nonnegative();
 
 /**
  * One event, outbox row and index row at once. `body` is the envelope bytes (O3); a number counts chunk rows; null is an
- * erased payload. `id` is only there when the producer gave a deterministic id, else it is `evt_` + the key.
+ * erased payload. `id` is only there when the producer gave a deterministic id, else it is `evt_` + the key. This is what
+ * `eventRowOf` makes of the stored value, which is bytes (lib/event_row.ts), or this object itself in older stores.
  */
 export const eventRow = z.object({
   id: id<EventId>().optional(),

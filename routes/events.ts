@@ -1,8 +1,9 @@
 /** Events as they went out, and a tenant's index of them (reference §3). */
 import * as z from "zod";
 import { notFound } from "../lib/errors.ts";
+import { eventRowOf, type StoredRow } from "../lib/event_row.ts";
 import { type EventId, type EventKey, type TenantId, ulidFloor } from "../lib/ids.ts";
-import { type EventIndexRow, type EventRow, type KeyRow, keys } from "../lib/keys.ts";
+import { type EventIndexRow, type KeyRow, keys } from "../lib/keys.ts";
 import { MAX_OWNER_KEY_BYTES } from "../lib/limits.ts";
 import { reachesEvent } from "../lib/reach.ts";
 import type { Kv } from "../lib/edge/kv.ts";
@@ -38,7 +39,7 @@ const eventShown = z.object({
   }),
 });
 
-const showEvent = (key: EventKey, row: EventRow) => ({
+const showEvent = (key: EventKey, row: StoredRow) => ({
   id: row.id ?? `evt_${key}`,
   type: row.type,
   tenant_id: row.tenant,
@@ -47,7 +48,7 @@ const showEvent = (key: EventKey, row: EventRow) => ({
   owner_id: row.owner,
   sequence: row.seq,
   occurred_at: iso(row.at),
-  erased: row.body === null,
+  erased: row.erased,
 });
 
 /** A deterministic id may name an event of several owners: the first within reach. */
@@ -104,8 +105,10 @@ export const eventRoutes: Route[] = [
           to: query.until === undefined ? undefined : ulidFloor(query.until),
           show: async (rows) => {
             const wanted = rows.filter(({ value }) => fits(value)).map(({ id }) => id as EventKey);
-            const found = await getAll<EventRow>(services.kv, wanted.map(keys.event));
-            const byKey = new Map(wanted.map((id, i) => [id as string, found[i]!.value]));
+            const found = await getAll(services.kv, wanted.map(keys.event));
+            const byKey = new Map<string, StoredRow | null>(
+              wanted.map((id, i) => [id, eventRowOf(id, found[i]!.value)]),
+            );
             return rows.map(({ id }) => {
               const row = byKey.get(id) ?? null; // pruned since, or refused by a filter
               return row === null ? null : showEvent(id as EventKey, row);

@@ -1,8 +1,9 @@
 /** The steps of a script, done with the system's own functions. A step that has nothing to act on does nothing. */
-import type { EventId, IdentityId } from "../lib/ids.ts";
+import { encodeEventRow, eventRowOf } from "../lib/event_row.ts";
+import type { EventId, EventKey, IdentityId } from "../lib/ids.ts";
 import { ulidFrom } from "../lib/ids.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/limits.ts";
-import { type EndpointRow, type EventRow, keys, type OwnerRef } from "../lib/keys.ts";
+import { type EndpointRow, keys, type OwnerRef } from "../lib/keys.ts";
 import { createEndpoint, deleteEndpoint, rotateSecret, updateEndpoint } from "../actors/endpoints.ts";
 import { updatePartner } from "../actors/tenancy.ts";
 import type { Selection } from "../actors/replay.ts";
@@ -175,13 +176,10 @@ function erase({ world, rng, isolate }: Stage): Promise<unknown> | void {
   const event = rng.pick(events);
   const owner = { kind: event.kind, tenant: event.tenant, id: event.owner } as OwnerRef;
   return isolate.system.owners.run(owner, async (tx) => {
-    const key = keys.event(event.key as never);
-    const row = await tx.get<EventRow>(key);
-    if (row === null || row.body === null) return;
-    if (typeof row.body === "number") {
-      for (let i = 0; i < row.body; i++) tx.delete(keys.eventChunk(event.key as never, i));
-    }
-    tx.set(key, { ...row, body: null });
+    const key = event.key as EventKey, row = eventRowOf(key, await tx.get(keys.event(key)));
+    if (row === null || row.erased) return;
+    for (let i = 0; i < row.chunks; i++) tx.delete(keys.eventChunk(key, i));
+    tx.set(keys.event(key), encodeEventRow(key, { ...row, body: null }));
   });
 }
 

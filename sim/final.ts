@@ -1,6 +1,5 @@
 /** What must hold when everything has come to rest: nothing accepted is lost, and all of it is accounted for. */
 import { keys } from "../lib/keys.ts";
-import type { EventRow } from "../lib/keys.ts";
 import { FAMILY } from "./facts.ts";
 import { checkIndex } from "./index_rules.ts";
 import { isTerminal } from "./model.ts";
@@ -63,7 +62,7 @@ function checkAppends({ model, producers, store }: World): void {
   const decoder = new TextDecoder();
   for (const event of model.events.values()) {
     if (event.kind === "platform") continue;
-    if (store.value<EventRow>(keys.event(event.key as never)) === null) {
+    if (store.value(keys.event(event.key as never)) === null) {
       model.violated("O1", `${event.id} was committed and is gone`);
     }
     const { n } = JSON.parse(decoder.decode(event.body)).data;

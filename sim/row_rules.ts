@@ -2,7 +2,9 @@
  * Rules of what commits write: an event exists with its owner's counter and its Fanout job (O1, J1), counters only grow (O2), a
  * disabling tells of itself, and no content leaks into other rows (P1).
  */
-import type { AttemptRow, EndpointRow, EventRow, Job, PartnerRow } from "../lib/keys.ts";
+import { eventRowOf } from "../lib/event_row.ts";
+import type { EventKey } from "../lib/ids.ts";
+import type { AttemptRow, EndpointRow, Job, PartnerRow } from "../lib/keys.ts";
 import type { KvKey } from "../lib/edge/kv.ts";
 import { CANARY, type Changes, type Facts, FAMILY } from "./facts.ts";
 import { type EndpointHistory, type EventRecord, History, type PartnerHistory } from "./history.ts";
@@ -23,7 +25,7 @@ export class RowRules {
       if (key[0] === FAMILY.endpoint && after !== null) this.#endpoint(after as EndpointRow, changes);
       else if (key[0] === FAMILY.partner && after !== null) this.#partner(after as PartnerRow);
       else if (key[0] === FAMILY.event) {
-        this.#event(key[1] as string, after as EventRow | null, changes, created);
+        this.#event(key[1] as EventKey, after, changes, created);
       } else if (key[0] === FAMILY.meta && (after as number) < ((before as number | null) ?? 0)) {
         this.facts.violated("O2", `the counter of ${String(key[3])} went back`);
       }
@@ -74,7 +76,7 @@ export class RowRules {
     if (before?.enabled && !row.enabled && row.disabled_reason !== "manual") {
       this.facts.d.tally.count(`disabled_${row.disabled_reason}`);
       const told = changes.some(({ key, after }) =>
-        key[0] === FAMILY.event && (after as EventRow | null)?.type === "webhook.disabled"
+        key[0] === FAMILY.event && eventRowOf(key[1] as EventKey, after)?.type === "webhook.disabled"
       );
       this.#mayDisable(row, changes);
       if (!told) this.facts.violated("O1", `${row.id} was disabled and no event tells of it`);
@@ -124,7 +126,8 @@ export class RowRules {
     this.facts.partners.set(row.id, history);
   }
 
-  #event(key: string, row: EventRow | null, changes: Changes, created: EventRecord[]): void {
+  #event(key: EventKey, value: unknown, changes: Changes, created: EventRecord[]): void {
+    const row = eventRowOf(key, value);
     const known = this.facts.events.get(key);
     if (known !== undefined) {
       if (row === null || row.body === null) known.erased = true;

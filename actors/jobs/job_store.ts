@@ -2,8 +2,9 @@
 import { invariant, notFound } from "../../lib/errors.ts";
 import { catalogue } from "../../lib/catalogue.ts";
 import type { Kv } from "../../lib/edge/kv.ts";
+import { encodeEventRow, eventRowOf } from "../../lib/event_row.ts";
 import type { EventKey, IdentityId } from "../../lib/ids.ts";
-import { type EventRow, keys, type OwnerRef } from "../../lib/keys.ts";
+import { keys, type OwnerRef } from "../../lib/keys.ts";
 import type { JobRow } from "../../lib/payloads/job_rows.ts";
 import type { Appended, Owners, Tx } from "../owner.ts";
 
@@ -63,9 +64,9 @@ export const ending = ({ id, type, sequence }: Appended): JobRow["event"] => ({ 
 
 /** Takes an event's payload away; the row stays, so that deliveries of it end as `event_unavailable`. False: none was left. */
 export async function eraseEvent(tx: Tx, key: EventKey): Promise<boolean> {
-  const row = await tx.get<EventRow>(keys.event(key));
-  if (row === null || row.body === null) return false;
-  for (let i = 0; typeof row.body === "number" && i < row.body; i++) tx.delete(keys.eventChunk(key, i));
-  tx.set(keys.event(key), { ...row, body: null });
+  const row = eventRowOf(key, await tx.get(keys.event(key)));
+  if (row === null || row.erased) return false;
+  for (let i = 0; i < row.chunks; i++) tx.delete(keys.eventChunk(key, i));
+  tx.set(keys.event(key), encodeEventRow(key, { ...row, body: null }));
   return true;
 }

@@ -6,9 +6,10 @@ import type { Appended } from "../../actors/owner.ts";
 import { updatePartner } from "../../actors/tenancy.ts";
 import type { EndpointTrace } from "../../actors/trace.ts";
 import type { EndpointId, EventId, EventKey } from "../../lib/ids.ts";
-import { type EndpointRow, keys } from "../../lib/keys.ts";
+import { keys } from "../../lib/keys.ts";
 import { DAY_MS, HOUR_MS, REPLAY_WINDOW_MS, SECOND_MS } from "../../lib/limits.ts";
 import { type Api, type Json, refused, URL_OK, withApi, world as apiWorld } from "../routes/support.ts";
+import { changeEvent } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
 const URL = "https://hooks.example.com/in";
@@ -207,8 +208,7 @@ Deno.test(
     assert.deepEqual([row.state, row.matched, row.attempts], ["waiting_for_fan_out", true, []]);
     assert.equal(row.next.attempt, 1);
     assert.ok(!JSON.stringify(body).includes("tell-nobody") && !JSON.stringify(body).includes("hooks.acme"));
-    const { value } = await api.kv.get<EndpointRow>(keys.event(key));
-    await api.kv.set(keys.event(key), { ...value, body: null });
+    await changeEvent(api.kv, key, { body: null });
     assert.equal((await traceOf(api, p.tenantKey, id)).event.erased, true);
   }),
 );

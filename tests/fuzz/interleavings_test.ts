@@ -7,6 +7,7 @@ import { ApiError } from "../../lib/errors.ts";
 import { type EventId, makeIds, type TenantId, ulidFrom } from "../../lib/ids.ts";
 import { type EventRow, keys, type OwnerRef, type TenantRow } from "../../lib/keys.ts";
 import { seeded, START } from "../support/manual_time.ts";
+import { events } from "../support/rows.ts";
 import { runs } from "./runs.ts";
 import { type Fate, scheduledKv } from "./scheduled_kv.ts";
 
@@ -71,10 +72,7 @@ async function run(owners: Owners, name: string, c: Command): Promise<number[]> 
 }
 
 async function eventsOf(kv: Deno.Kv, owner: OwnerRef): Promise<EventRow[]> {
-  const rows: EventRow[] = [];
-  for await (const { value } of kv.list<EventRow>({ prefix: keys.events() })) {
-    if (value.owner === owner.id) rows.push(value);
-  }
+  const rows = (await events(kv)).map(({ row }) => row).filter((row) => row.owner === owner.id);
   return rows.sort((a, b) => a.seq! - b.seq!);
 }
 const byOf = (row: EventRow): string => JSON.parse(new TextDecoder().decode(row.body as Uint8Array)).data.by;

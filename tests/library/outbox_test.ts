@@ -1,8 +1,10 @@
 /** The library's outbox beside a running system, over one real KV: its rows are an owner's rows, in the application's own commit. */
 import assert from "node:assert/strict";
 import { makeEventTypes } from "../../actors/event_types.ts";
+import { loadEvent } from "../../actors/event_store.ts";
 import { makeOutbox } from "../../actors/outbox.ts";
-import type { EventId } from "../../lib/ids.ts";
+import { eventRowOf } from "../../lib/event_row.ts";
+import type { EventId, EventKey } from "../../lib/ids.ts";
 import { keys, type TenantRow } from "../../lib/keys.ts";
 import { SECOND_MS } from "../../lib/limits.ts";
 import { makeIds } from "../../lib/ids.ts";
@@ -66,10 +68,11 @@ Deno.test("O1: the rows are those an owner's own turn writes", async () => {
         text.replace(/keys\\":\\"\w+/, "keys TAILS").replace(/[0-7][0-9A-HJKMNP-TV-Z]{25}/g, "ULID")
           .replace(/\d{13}/g, "MS");
       return rows.map(([key, value]) => {
-        const row = value as { body?: Uint8Array };
-        const shown = row.body instanceof Uint8Array
-          ? { ...row, body: new TextDecoder().decode(row.body) }
-          : value;
+        const [family, event] = JSON.parse(key);
+        const row = family === "ev" ? eventRowOf(event, value) : null;
+        const shown = row === null
+          ? value
+          : { ...row, body: new TextDecoder().decode(row.body as Uint8Array) };
         return shape(key + JSON.stringify(shown)).replace(/"occurred_at":"[^"]+"/, "AT").replace(
           /\\"occurred_at\\":\\"[^"]+\\"/,
           "AT",
@@ -210,8 +213,7 @@ Deno.test("outbox: numbers and text of the data go out as JSON has them", async 
     });
     await operation.commit();
     assert.deepEqual([type, sequence, duplicate], ["order.paid", 1, false]);
-    const { value } = await w.store.get<{ body: Uint8Array }>(keys.event(id.slice(4) as never));
-    const sent = new TextDecoder().decode(value!.body);
+    const sent = new TextDecoder().decode((await loadEvent(w.store, id.slice(4) as EventKey))!.body!);
     assert.ok(sent.endsWith(`"sequence":1,"data":${JSON.stringify(data)}}`), sent);
   });
 });

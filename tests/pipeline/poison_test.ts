@@ -1,19 +1,15 @@
 /** Jobs whose processing throws: alone, backed off, dead-lettered after 13 throws, redriven; their neighbours never wait. */
 import assert from "node:assert/strict";
 import type { EventKey, Id } from "../../lib/ids.ts";
-import { type EventRow, keys, type PairRow } from "../../lib/keys.ts";
-import { attempts, deadLetters, jobs } from "../support/rows.ts";
+import { keys, type PairRow } from "../../lib/keys.ts";
+import { attempts, changeEvent, deadLetters, jobs } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
 const URL = "https://hooks.example.com/in";
 
 /** An event whose row throws when it is read. @returns what mends it. */
-async function poison(w: World, event: EventKey): Promise<() => Promise<unknown>> {
-  const { value } = await w.store.get<EventRow>(keys.event(event));
-  const bad = { ...value, type: "webhook.disabled", body: new TextEncoder().encode("no JSON") };
-  await w.store.set(keys.event(event), bad);
-  return () => w.store.set(keys.event(event), value);
-}
+const poison = (w: World, event: EventKey): Promise<() => Promise<unknown>> =>
+  changeEvent(w.store, event, { type: "webhook.disabled", body: new TextEncoder().encode("no JSON") });
 
 async function appendCold(w: World, count: number) {
   await w.first.system.flow.pump.stop();

@@ -3,16 +3,15 @@ import assert from "node:assert/strict";
 import { deleteEndpoint, updateEndpoint } from "../../actors/endpoints.ts";
 import type { ApiError } from "../../lib/errors.ts";
 import type { EventId, EventKey } from "../../lib/ids.ts";
-import { type EventRow, keys } from "../../lib/keys.ts";
+import { keys } from "../../lib/keys.ts";
 import { DAY_MS, HOUR_MS } from "../../lib/limits.ts";
-import { attempts, jobs, pairs } from "../support/rows.ts";
+import { attempts, changeEvent, jobs, pairs } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
 const URL = "https://hooks.example.com/in";
 
 async function erase(w: World, event: EventKey): Promise<void> {
-  const { value } = await w.store.get<EventRow>(keys.event(event));
-  await w.store.set(keys.event(event), { ...value, body: null });
+  await changeEvent(w.store, event, { body: null });
 }
 
 Deno.test("replay_by_ids_and_window: by ids and by a half-open window, from before the endpoint, too", () =>

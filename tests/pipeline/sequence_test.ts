@@ -5,14 +5,10 @@ import { loadEvent } from "../../actors/event_store.ts";
 import { ApiError } from "../../lib/errors.ts";
 import type { EventId } from "../../lib/ids.ts";
 import { keys, type OwnerRef } from "../../lib/keys.ts";
-import { jobs } from "../support/rows.ts";
+import { events, jobs } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
-async function sequences(w: World): Promise<number[]> {
-  const found: number[] = [];
-  for await (const row of w.store.list<{ seq: number }>({ prefix: keys.events() })) found.push(row.value.seq);
-  return found;
-}
+const sequences = async (w: World): Promise<number[]> => (await events(w.store)).map(({ row }) => row.seq!);
 
 Deno.test("sequence_strictly_increases: per owner across types, and never again after rows are deleted", () =>
   world(async (w) => {

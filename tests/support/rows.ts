@@ -1,10 +1,12 @@
 /** What is in the store, read for assertions. */
+import { encodeEventRow, eventRowOf, type StoredRow } from "../../lib/event_row.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
 import {
   type AttemptRow,
   type DeadLetter,
   type DeliverJob,
   type EndpointRow,
+  type EventRow,
   type HealthRow,
   type Job,
   keys,
@@ -12,7 +14,7 @@ import {
 } from "../../lib/keys.ts";
 import type { World } from "./world.ts";
 
-async function all<T>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.KvEntry<T>[]> {
+async function all<T = unknown>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.KvEntry<T>[]> {
   const rows: Deno.KvEntry<T>[] = [];
   for await (const row of kv.list<T>({ prefix })) rows.push(row);
   return rows;
@@ -20,6 +22,26 @@ async function all<T>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.KvEntry<T>[
 
 export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptRow[]> =>
   (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value);
+
+/** The rows of all events, by key. */
+export async function events(kv: Deno.Kv): Promise<{ key: EventKey; row: StoredRow }[]> {
+  const rows = await all(kv, keys.events());
+  return rows.map(({ key: [, key], value }) => ({
+    key: key as EventKey,
+    row: eventRowOf(key as EventKey, value)!,
+  }));
+}
+
+/** Writes an event's row with other fields. @returns what writes it back. */
+export async function changeEvent(
+  kv: Deno.Kv,
+  event: EventKey,
+  change: Partial<EventRow>,
+): Promise<() => Promise<unknown>> {
+  const key = keys.event(event), { value } = await kv.get(key), row = eventRowOf(event, value)!;
+  await kv.set(key, encodeEventRow(event, { ...row, body: row.body, ...change }));
+  return () => kv.set(key, value);
+}
 
 export const pair = async (w: World, endpoint: EndpointId, event: EventKey): Promise<PairRow | null> =>
   (await w.store.get<PairRow>(keys.pair(endpoint, event))).value;

@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { updatePartner } from "../../actors/tenancy.ts";
 import { keyMatches, parseKey } from "../../lib/edge/api_keys.ts";
 import { realTimers } from "../../lib/edge/ports.ts";
-import type { EndpointId, EventId, Id, PartnerId } from "../../lib/ids.ts";
+import { eventRowOf } from "../../lib/event_row.ts";
+import type { EndpointId, EventId, EventKey, Id, PartnerId } from "../../lib/ids.ts";
 import * as rows from "../../lib/keys.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/limits.ts";
 import { parseSecret, signV1 } from "../../lib/signing.ts";
@@ -68,7 +69,7 @@ for (const release of RELEASES) {
         const family = String(key[0]),
           shape = Object.hasOwn(SHAPES, family) && SHAPES[family as keyof typeof SHAPES];
         if (!shape) continue;
-        const result = shape.safeParse(value);
+        const result = shape.safeParse(family === "ev" ? eventRowOf(key[1] as EventKey, value) : value);
         assert.ok(result.success, `${key.join(" ")}: ${result.error}`);
         seen.add(family);
       }

@@ -1,6 +1,7 @@
 /** The live tail: the newest events and the newest attempts of a place, renewed every two seconds. */
+import { eventRowOf, type StoredRow } from "../../../lib/event_row.ts";
 import type { EventKey } from "../../../lib/ids.ts";
-import { type AttemptRow, type EventRow, keys } from "../../../lib/keys.ts";
+import { type AttemptRow, keys } from "../../../lib/keys.ts";
 import { holds, reachesEvent } from "../../../lib/reach.ts";
 import type { Kv } from "../../../lib/edge/kv.ts";
 import { keysOfScope } from "../../../actors/event_index.ts";
@@ -69,13 +70,14 @@ async function newestEvents(reach: Reach, place: Place): Promise<EventIndex[]> {
   for await (const key of keysOfScope(reach.kv, place.scope, { reverse: true })) {
     if (found.push(key) === limit) break;
   }
-  const rows = await getAll<EventRow>(reach.kv, found.map(keys.event));
-  return rows.flatMap(({ value }, i) =>
-    value === null || !reachesEvent(reach.key, value) ? [] : [shown(found[i]!, value)]
-  ).slice(0, SHOWN);
+  const rows = await getAll(reach.kv, found.map(keys.event));
+  return found.flatMap((key, i) => {
+    const row = eventRowOf(key, rows[i]!.value);
+    return row === null || !reachesEvent(reach.key, row) ? [] : [shown(key, row)];
+  }).slice(0, SHOWN);
 }
 
-const shown = (key: EventKey, row: EventRow): EventIndex => ({
+const shown = (key: EventKey, row: StoredRow): EventIndex => ({
   id: row.id ?? `evt_${key}`,
   type: row.type,
   tenant_id: row.tenant,
@@ -84,7 +86,7 @@ const shown = (key: EventKey, row: EventRow): EventIndex => ({
   owner_id: row.owner,
   sequence: row.seq,
   occurred_at: new Date(row.at).toISOString(),
-  erased: row.body === null,
+  erased: row.erased,
 });
 
 interface Tailed {

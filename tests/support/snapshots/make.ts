@@ -14,11 +14,10 @@ import { receiveMessage } from "../../../actors/mailbox/receive.ts";
 import { updatePartner } from "../../../actors/tenancy.ts";
 import type { Appended } from "../../../actors/owner.ts";
 import { realTimers } from "../../../lib/edge/ports.ts";
-import type { EventId, EventKey, IdentityId } from "../../../lib/ids.ts";
+import type { EventId, IdentityId } from "../../../lib/ids.ts";
 import {
   type DeadLetter,
   type EndpointRow,
-  type EventRow,
   keys,
   type OwnerRef,
   type PairRow,
@@ -30,7 +29,7 @@ import { MIGRATIONS } from "../../../migrations/list.ts";
 import { migrate } from "../../../migrations/runner.ts";
 import release from "../../../deno.json" with { type: "json" };
 import { mail, NOOR } from "../../mailbox/support.ts";
-import { jobs, parked } from "../rows.ts";
+import { events, jobs, parked } from "../rows.ts";
 import { World } from "../world.ts";
 import { dump } from "./dump.ts";
 import type { Facts } from "./facts.ts";
@@ -125,10 +124,10 @@ async function fill(w: World): Promise<Facts> {
 /** Which endpoint has had which event, by the rows of the store itself. */
 async function whoHasWhat(w: World, endpoints: Record<string, EndpointRow>, held: string[]) {
   const facts: Pick<Facts, "owed" | "held" | "had" | "retried"> = { owed: {}, held, had: {}, retried: [] };
-  for await (const { key, value } of w.store.list<EventRow>({ prefix: keys.events() })) {
-    const at = key[1] as EventKey, id = value.id ?? `evt_${at}`;
+  for (const { key: at, row } of await events(w.store)) {
+    const id = row.id ?? `evt_${at}`;
     for (const [url, endpoint] of Object.entries(endpoints)) {
-      if (filtered({ ...value, about: null }, endpoint) !== null) continue;
+      if (filtered({ ...row, about: null }, endpoint) !== null) continue;
       const pair = (await w.store.get<PairRow>(keys.pair(endpoint.id, at))).value;
       ((pair?.succeeded ? facts.had : facts.owed)[url] ??= []).push(id);
       if (pair?.status === "failed") facts.retried.push({ url, event: id, attempt: pair.attempt + 1 });
