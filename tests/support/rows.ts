@@ -1,4 +1,5 @@
 /** What is in the store, read for assertions. */
+import { readState } from "../../actors/pair_state.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
 import {
   type AttemptRow,
@@ -22,7 +23,7 @@ export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptR
   (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value);
 
 export const pair = async (w: World, endpoint: EndpointId, event: EventKey): Promise<PairRow | null> =>
-  (await w.store.get<PairRow>(keys.pair(endpoint, event))).value;
+  (await readState(w.store, endpoint, event)).row;
 
 export const health = async (w: World, endpoint: EndpointId): Promise<HealthRow | null> =>
   (await w.store.get<HealthRow>(keys.health(endpoint))).value;
@@ -47,6 +48,7 @@ export const parked = async (w: World): Promise<DeliverJob[]> =>
 export const deadLetters = async (w: World): Promise<DeadLetter[]> =>
   (await all<DeadLetter>(w.store, keys.deadLetters())).map((row) => row.value);
 
+/** The pair rows there are: a first attempt of the hot path that succeeded has none. */
 export const pairs = (w: World): Promise<Deno.KvEntry<PairRow>[]> => all(w.store, ["pair"]);
 export const allAttempts = (w: World): Promise<Deno.KvEntry<AttemptRow>[]> => all(w.store, ["attempt"]);
 export const endpoints = (w: World): Promise<Deno.KvEntry<EndpointRow>[]> => all(w.store, keys.endpoints());

@@ -11,6 +11,7 @@ import { rotateSecret } from "../../../actors/endpoints.ts";
 import { createKey } from "../../../actors/key_admin.ts";
 import { createIdentity } from "../../../actors/mailbox/identity.ts";
 import { receiveMessage } from "../../../actors/mailbox/receive.ts";
+import { readState } from "../../../actors/pair_state.ts";
 import { updatePartner } from "../../../actors/tenancy.ts";
 import type { Appended } from "../../../actors/owner.ts";
 import { realTimers } from "../../../lib/edge/ports.ts";
@@ -21,7 +22,6 @@ import {
   type EventRow,
   keys,
   type OwnerRef,
-  type PairRow,
   type TenantRow,
 } from "../../../lib/keys.ts";
 import { SECOND_MS } from "../../../lib/limits.ts";
@@ -129,7 +129,7 @@ async function whoHasWhat(w: World, endpoints: Record<string, EndpointRow>, held
     const at = key[1] as EventKey, id = value.id ?? `evt_${at}`;
     for (const [url, endpoint] of Object.entries(endpoints)) {
       if (filtered({ ...value, about: null }, endpoint) !== null) continue;
-      const pair = (await w.store.get<PairRow>(keys.pair(endpoint.id, at))).value;
+      const { row: pair } = await readState(w.store, endpoint.id, at);
       ((pair?.succeeded ? facts.had : facts.owed)[url] ??= []).push(id);
       if (pair?.status === "failed") facts.retried.push({ url, event: id, attempt: pair.attempt + 1 });
     }
