@@ -19,8 +19,10 @@ async function all<T>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.KvEntry<T>[
   return rows;
 }
 
+/** In the order they were made: ids tell it to the millisecond, and a first attempt's tell when its event was. */
 export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptRow[]> =>
-  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value);
+  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value)
+    .sort((a, b) => a.created_at - b.created_at || a.attempt - b.attempt);
 
 export const pair = async (w: World, endpoint: EndpointId, event: EventKey): Promise<PairRow | null> =>
   (await readState(w.store, endpoint, event)).row;
@@ -50,6 +52,17 @@ export const deadLetters = async (w: World): Promise<DeadLetter[]> =>
 
 /** The pair rows there are: a first attempt of the hot path that succeeded has none. */
 export const pairs = (w: World): Promise<Deno.KvEntry<PairRow>[]> => all(w.store, ["pair"]);
+/** What became of each pair that was tried, or is to be again, by `endpoint event`. */
+export async function states(w: World): Promise<Map<string, PairRow>> {
+  const found = new Map<string, PairRow>();
+  const names = (await pairs(w)).map(({ key }) => [key[1], key[2]] as [EndpointId, EventKey]);
+  for (const { key, value } of await allAttempts(w)) names.push([key[1] as EndpointId, value.event]);
+  for (const [endpoint, event] of names) {
+    const row = await pair(w, endpoint, event);
+    if (row !== null) found.set(`${endpoint} ${event}`, row);
+  }
+  return found;
+}
 export const allAttempts = (w: World): Promise<Deno.KvEntry<AttemptRow>[]> => all(w.store, ["attempt"]);
 export const endpoints = (w: World): Promise<Deno.KvEntry<EndpointRow>[]> => all(w.store, keys.endpoints());
 export const heartbeats = (w: World): Promise<Deno.KvEntry<{ at: number }>[]> =>
