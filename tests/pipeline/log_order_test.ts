@@ -1,4 +1,4 @@
-/** The delivery log's order (reference §1, "Lists": newest first by `created_at` and id). */
+/** The delivery log's order (reference §1, "Lists": newest first by `created_at` and id, to within 3 s for first attempts). */
 import assert from "node:assert/strict";
 import { ulidTime } from "../../lib/ids.ts";
 import { keys } from "../../lib/keys.ts";
