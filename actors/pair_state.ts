@@ -6,7 +6,7 @@
 import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
 import { after, type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
 import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
-import type { Kv, KvKey } from "../lib/edge/kv.ts";
+import type { Check, Kv, KvKey } from "../lib/edge/kv.ts";
 import { getAll } from "./event_store.ts";
 import type { Work } from "./work.ts";
 
@@ -20,16 +20,15 @@ export async function readStates(
   events: readonly EventKey[],
 ): Promise<PairState[]> {
   const pairKeys = events.map((event) => keys.pair(endpoint, event));
-  const firstKey = (event: EventKey) => keys.attempt(endpoint, firstDelivery(endpoint, event));
   if (2 * events.length <= MAX_GET_MANY_KEYS) {
-    const found = await getAll(kv, [...pairKeys, ...events.map(firstKey)]);
+    const found = await getAll(kv, [...pairKeys, ...events.map((event) => firstKey(endpoint, event))]);
     return events.map((_, i) =>
       stateOf(found[i] as Found<PairRow>, found[events.length + i] as Found<AttemptRow>)
     );
   }
   const pairs = await rowsOf<PairRow>(kv, pairKeys);
   const asked = events.flatMap((_, i) => isUntried(pairs[i]!.value) ? [i] : []);
-  const firsts = await rowsOf<AttemptRow>(kv, asked.map((i) => firstKey(events[i]!)));
+  const firsts = await rowsOf<AttemptRow>(kv, asked.map((i) => firstKey(endpoint, events[i]!)));
   const states: PairState[] = pairs.map((pair) => stateOf(pair, null));
   asked.forEach((i, at) => states[i] = stateOf(pairs[i]!, firsts[at]!));
   return states;
@@ -51,17 +50,43 @@ export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
 /** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */
 export const isUntried = (pair: PairRow | null): boolean => pair === null || pair.attempt === 0;
 
+/**
+ * What must be as it was read for whoever opens or tries a pair beside the hot path. A first attempt of that which succeeds meanwhile
+ * leaves the pair row alone, so while the pair is untried its key is checked, too.
+ */
+export function stateChecks(
+  endpoint: EndpointId,
+  event: EventKey,
+  { row, versionstamp }: PairState,
+): Check[] {
+  const checks: Check[] = [{ key: keys.pair(endpoint, event), versionstamp }];
+  if (isUntried(row)) checks.push({ key: firstKey(endpoint, event), versionstamp: null });
+  return checks;
+}
+
+/** The pair's row once the attempt is on record. */
+export const pairAfter = (
+  before: PairRow | null,
+  { id, status, attempt, first_attempt }: AttemptRow,
+): PairRow => ({
+  status,
+  attempt,
+  first: first_attempt,
+  succeeded: status === "succeeded" || (before?.succeeded ?? false),
+  dead: status === "dead" || (before?.dead ?? false),
+  ids: [...before?.ids ?? [], id],
+});
+
+const firstKey = (endpoint: EndpointId, event: EventKey) =>
+  keys.attempt(endpoint, firstDelivery(endpoint, event));
+
 type Found<T> = Pick<Deno.KvEntryMaybe<T>, "value" | "versionstamp">;
 
 function stateOf({ value: pair, versionstamp }: Found<PairRow>, first: Found<AttemptRow> | null): PairState {
   // One that failed wrote its pair row beside it: with none to be seen, the two were read apart.
   const row = first?.value ?? null;
   if (!isUntried(pair) || row?.status !== "succeeded") return { row: pair, versionstamp };
-  const { id, status, attempt, first_attempt } = row;
-  return {
-    row: { status, attempt, first: first_attempt, succeeded: true, dead: false, ids: [id] },
-    versionstamp,
-  };
+  return { row: pairAfter(null, row), versionstamp };
 }
 
 /** Rows of one family, in order. The events of one job lie side by side, and so do these: one range read, nearly always of nothing. */

@@ -1,7 +1,7 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
 import { type EndpointId, firstDelivery, idAt, ulidTime } from "../lib/ids.ts";
-import { type AttemptRow, type EndpointRow, type HealthRow, keys, type PairRow } from "../lib/keys.ts";
+import { type AttemptRow, type EndpointRow, type HealthRow, keys } from "../lib/keys.ts";
 import {
   HANDOVER_AFTER_MS,
   MAX_ATTEMPTS,
@@ -15,7 +15,7 @@ import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
-import { isUntried, readPairs } from "./pair_state.ts";
+import { pairAfter, readPairs, stateChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
@@ -103,7 +103,7 @@ export class RecordBatch {
     this.#count++;
     // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
     if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
-    if (recorded(settlement)) this.#checked += stateChecks(work).length;
+    if (recorded(settlement)) this.#checked += checksOf(work).length;
     if (settlement.kind !== "failed") return;
     if (settlement.error === "status_410") this.#checked++;
     if (this.#failing.has(work.target.row.id)) return;
@@ -151,7 +151,7 @@ export class RecordBatch {
           const name = key.join(" ");
           if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
           pairs.add(name);
-          b.checks.push(...stateChecks(work));
+          b.checks.push(...checksOf(work));
         }
         switch (settlement.kind) {
           case "succeeded":
@@ -235,18 +235,11 @@ export class RecordBatch {
       created_at: at,
     };
     b.writes.push({ op: "set", key: keys.attempt(endpoint, row.id), value: row });
-    const before = work.pair?.row ?? null;
-    const pair: PairRow = {
-      status: row.status,
-      attempt: item.attempt,
-      first: item.first,
-      succeeded: row.status === "succeeded" || (before?.succeeded ?? false),
-      dead: dead || (before?.dead ?? false),
-      ids: [...before?.ids ?? [], row.id],
-    };
+    // A first success of the hot path is its pair's state itself (pair_state.ts).
     if (!hot || row.status !== "succeeded") {
+      const pair = pairAfter(work.pair?.row ?? null, row);
       b.writes.push({ op: "set", key: keys.pair(endpoint, item.event), value: pair });
-    } // else the attempt row is the state (pair_state.ts)
+    }
     this.#results.push({ settlement, dead: dead && settlement.kind === "failed" });
     if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);
     if (settlement.kind === "dead") return;
@@ -291,17 +284,11 @@ function isHotFirst({ item, pair }: Work, at: number): boolean {
   return pair === null && item.attempt === 1 && lag >= 0 && lag <= MAX_FIRST_LAG_MS;
 }
 
-/**
- * D1: what must be as it was read, so that the attempt is on record once. A replay of what nobody had tried may meet the first attempt
- * of the hot path, which leaves the pair row alone.
- */
-function stateChecks({ item, target, pair }: Work): Check[] {
+/** D1: what must be as it was read, so that the attempt is on record once. Only a replay may meet a first attempt of the hot path. */
+function checksOf({ item, target, pair }: Work): Check[] {
   if (pair === null) return [];
   const endpoint = target.row.id;
-  const checks: Check[] = [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
-  if (item.replay && isUntried(pair.row)) {
-    const first = firstDelivery(endpoint, item.event);
-    checks.push({ key: keys.attempt(endpoint, first), versionstamp: null });
-  }
-  return checks;
+  return item.replay
+    ? stateChecks(endpoint, item.event, pair)
+    : [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
 }

@@ -3,7 +3,7 @@
  * function of fan-out), R1 (the window runs from `occurred_at`), D1 (attempt numbers go on; an older run is superseded).
  */
 import { ApiError, invalidRequest, notFound } from "../lib/errors.ts";
-import { type EndpointId, type EventId, type EventKey, firstDelivery, ulidFloor } from "../lib/ids.ts";
+import { type EndpointId, type EventId, type EventKey, ulidFloor } from "../lib/ids.ts";
 import {
   type AttemptStatus,
   type DeliverItem,
@@ -28,7 +28,7 @@ import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { loadEvents, type StoredEvent } from "./event_store.ts";
-import { isUntried, readStates } from "./pair_state.ts";
+import { isUntried, readStates, stateChecks } from "./pair_state.ts";
 import { underWay } from "./under_way.ts";
 
 export interface ReplayDeps {
@@ -210,11 +210,7 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       const opened: PairRow = pair === null
         ? { status: null, attempt: 0, first, succeeded: false, dead: false, ids: [] }
         : { ...pair, first };
-      checks.push({ key, versionstamp });
-      // A first attempt of the hot path that succeeds meanwhile leaves the pair row alone.
-      if (isUntried(pair)) {
-        checks.push({ key: keys.attempt(endpoint, firstDelivery(endpoint, event.key)), versionstamp: null });
-      }
+      checks.push(...stateChecks(endpoint, event.key, { row: pair, versionstamp }));
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
       const keepOff = open.has(event.key);
