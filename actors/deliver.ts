@@ -11,7 +11,7 @@ import { type GuardedHttp, WITHDRAWN } from "../lib/edge/http.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { loadEvents, type StoredEvent } from "./event_store.ts";
-import { readPairs } from "./fan_out.ts";
+import { readPairs } from "./pair_state.ts";
 import type { Secrets } from "./secrets.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 

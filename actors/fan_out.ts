@@ -3,12 +3,12 @@
  * filters"). Invariants: J1 (the job row answers for all of it), S1 (one match function), O3 (the stored bytes go on).
  */
 import type { EventKey } from "../lib/ids.ts";
-import { after, type FanoutJob, keys, type PairRow } from "../lib/keys.ts";
-import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
+import type { FanoutJob } from "../lib/keys.ts";
 import { mismatch } from "../lib/match.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory } from "./directory.ts";
-import { getAll, loadEvents, type StoredEvent } from "./event_store.ts";
+import { loadEvents, type StoredEvent } from "./event_store.ts";
+import { readPairs } from "./pair_state.ts";
 import type { Held, Work } from "./work.ts";
 
 export interface FanOutDeps {
@@ -65,32 +65,4 @@ export async function fanOut(
   }
   if (hot === null) await readPairs(d.kv, works);
   return works;
-}
-
-/** Fills in the "already done?" state of works that may have been tried before. */
-export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
-  const groups = Map.groupBy(works, (work) => work.target.row.id);
-  await Promise.all([...groups.values()].map((group) => readPairsOf(kv, group)));
-}
-
-/** Pairs of one endpoint. Events of one job lie side by side, and so do their pairs: one range read, nearly always of nothing. */
-async function readPairsOf(kv: Kv, works: readonly Work[]): Promise<void> {
-  const endpoint = works[0]!.target.row.id;
-  if (works.length > MAX_GET_MANY_KEYS) {
-    const events = works.map((work) => work.item.event).sort(), limit = 2 * works.length;
-    const start = keys.pair(endpoint, events[0]!), end = after(keys.pair(endpoint, events.at(-1)!));
-    const rows = new Map<EventKey, Deno.KvEntry<PairRow>>();
-    for await (const row of kv.list<PairRow>({ start, end }, { limit, batchSize: Math.min(limit, 500) })) {
-      rows.set(row.key[2] as EventKey, row);
-    }
-    if (rows.size < limit) {
-      for (const work of works) {
-        const row = rows.get(work.item.event);
-        work.pair = { row: row?.value ?? null, versionstamp: row?.versionstamp ?? null };
-      }
-      return;
-    }
-  }
-  const pairs = await getAll<PairRow>(kv, works.map((work) => keys.pair(endpoint, work.item.event)));
-  works.forEach((work, i) => work.pair = { row: pairs[i]!.value, versionstamp: pairs[i]!.versionstamp });
 }

@@ -1,14 +1,21 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import { type EndpointId, idAt } from "../lib/ids.ts";
-import { type AttemptRow, type EndpointRow, type HealthRow, keys, type PairRow } from "../lib/keys.ts";
-import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
+import { type EndpointId, firstDelivery, idAt, ulidTime } from "../lib/ids.ts";
+import { type AttemptRow, type EndpointRow, type HealthRow, keys } from "../lib/keys.ts";
+import {
+  HANDOVER_AFTER_MS,
+  MAX_ATTEMPTS,
+  MAX_CHECKS_PER_COMMIT,
+  MAX_FIRST_LAG_MS,
+  SECOND_MS,
+} from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
+import { pairAfter, readPairs, stateChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
@@ -96,7 +103,7 @@ export class RecordBatch {
     this.#count++;
     // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
     if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
-    if (work.pair !== null && recorded(settlement)) this.#checked++;
+    if (recorded(settlement)) this.#checked += checksOf(work).length;
     if (settlement.kind !== "failed") return;
     if (settlement.error === "status_410") this.#checked++;
     if (this.#failing.has(work.target.row.id)) return;
@@ -144,7 +151,7 @@ export class RecordBatch {
           const name = key.join(" ");
           if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
           pairs.add(name);
-          if (work.pair !== null) b.checks.push({ key, versionstamp: work.pair.versionstamp });
+          b.checks.push(...checksOf(work));
         }
         switch (settlement.kind) {
           case "succeeded":
@@ -186,14 +193,8 @@ export class RecordBatch {
       { held },
     ) => held);
     this.#taken = this.#taken.filter(({ held }) => !lost.includes(held));
-    const works = this.#taken.flatMap(({ settlements }) => settlements.map(({ work }) => work)).filter((
-      work,
-    ) => work.pair);
-    const pairs = await getAll<PairRow>(
-      kv,
-      works.map((work) => keys.pair(work.target.row.id, work.item.event)),
-    );
-    works.forEach((work, i) => work.pair = { row: pairs[i]!.value, versionstamp: pairs[i]!.versionstamp });
+    const works = this.#taken.flatMap(({ settlements }) => settlements.map(({ work }) => work));
+    await readPairs(kv, works.filter((work) => work.pair !== null));
     for (const taken of this.#taken) {
       taken.settlements = taken.settlements.map((settlement) => {
         const { item, pair } = settlement.work;
@@ -217,8 +218,9 @@ export class RecordBatch {
     const delay = settlement.kind === "failed" ? this.d.nextDelayMs(k, retryAfter) : null;
     const next = delay === null ? null : this.d.now() + delay;
     const dead = settlement.kind === "dead" || (settlement.kind === "failed" && next === null);
+    const hot = isHotFirst(work, at);
     const row: AttemptRow = {
-      id: idAt(this.d.ids, "delivery", at),
+      id: hot ? firstDelivery(endpoint, item.event) : idAt(this.d.ids, "delivery", at),
       event: item.event,
       event_id: item.id,
       event_type: item.type,
@@ -232,19 +234,12 @@ export class RecordBatch {
       next_attempt_at: next,
       created_at: at,
     };
-    const before = work.pair?.row ?? null;
-    const pair: PairRow = {
-      status: row.status,
-      attempt: item.attempt,
-      first: item.first,
-      succeeded: row.status === "succeeded" || (before?.succeeded ?? false),
-      dead: dead || (before?.dead ?? false),
-      ids: [...before?.ids ?? [], row.id],
-    };
-    b.writes.push(
-      { op: "set", key: keys.attempt(endpoint, row.id), value: row },
-      { op: "set", key: keys.pair(endpoint, item.event), value: pair },
-    );
+    b.writes.push({ op: "set", key: keys.attempt(endpoint, row.id), value: row });
+    // A first success of the hot path is its pair's state itself (pair_state.ts).
+    if (!hot || row.status !== "succeeded") {
+      const pair = pairAfter(work.pair?.row ?? null, row);
+      b.writes.push({ op: "set", key: keys.pair(endpoint, item.event), value: pair });
+    }
     this.#results.push({ settlement, dead: dead && settlement.kind === "failed" });
     if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);
     if (settlement.kind === "dead") return;
@@ -282,3 +277,18 @@ export class RecordBatch {
 /** Whether the settlement writes an attempt row. */
 const recorded = ({ kind }: Settlement): boolean =>
   kind === "succeeded" || kind === "failed" || kind === "dead";
+
+/** Whether the event names the attempt's row: nobody else may have tried it, and its time is that of the event, nearly. */
+function isHotFirst({ item, pair }: Work, at: number): boolean {
+  const lag = at - ulidTime(item.event);
+  return pair === null && item.attempt === 1 && lag >= 0 && lag <= MAX_FIRST_LAG_MS;
+}
+
+/** D1: what must be as it was read, so that the attempt is on record once. Only a replay may meet a first attempt of the hot path. */
+function checksOf({ item, target, pair }: Work): Check[] {
+  if (pair === null) return [];
+  const endpoint = target.row.id;
+  return item.replay
+    ? stateChecks(endpoint, item.event, pair)
+    : [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
+}

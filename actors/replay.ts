@@ -21,7 +21,8 @@ import type { Check, Kv, KvKey, Write } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { scopeOfEndpoint } from "./endpoints.ts";
 import { keysOfScope } from "./event_index.ts";
-import { getAll, loadEvents, type StoredEvent } from "./event_store.ts";
+import { loadEvents, type StoredEvent } from "./event_store.ts";
+import { isUntried, readStates, stateChecks } from "./pair_state.ts";
 import { underWay } from "./under_way.ts";
 
 export interface ReplayDeps {
@@ -45,8 +46,8 @@ export type Selection =
 
 /** Events looked at for one request before it is asked to be narrower. */
 const MAX_SCANNED = 50_000;
-/** Pairs a unit changes: each is a check. */
-const PAIRS_PER_UNIT = 4 * MAX_ITEMS_PER_JOB;
+/** Pairs a unit changes: each is a check, and another while nobody has tried it. */
+const PAIRS_PER_UNIT = 2 * MAX_ITEMS_PER_JOB;
 /**
  * The first attempt of the hot path is recorded without a look at its pair for so long after the event (record_batch.ts), so a
  * replay of a pair that has no row yet starts after that, and then finds what the first attempt came to (D1).
@@ -154,16 +155,20 @@ async function withStatus(
   status: AttemptStatus | undefined,
   d: ReplayDeps,
 ): Promise<Queued[]> {
-  const pairs = await getAll<PairRow>(d.kv, events.map((event) => keys.pair(target.row.id, event.key)));
-  const all = events.map((event, i) => ({
-    event,
-    pair: pairs[i]!.value,
-    versionstamp: pairs[i]!.versionstamp,
-  }));
+  const all = await withState(target, events, d);
   return all.filter(({ pair }) =>
     (pair === null || pair.attempt < MAX_ATTEMPTS_OF_PAIR) &&
     (status === undefined || (pair !== null && isIn(pair, status)))
   );
+}
+
+async function withState(
+  target: Target,
+  events: readonly StoredEvent[],
+  d: Pick<ReplayDeps, "kv">,
+): Promise<Queued[]> {
+  const states = await readStates(d.kv, target.row.id, events.map((event) => event.key));
+  return events.map((event, i) => ({ event, pair: states[i]!.row, versionstamp: states[i]!.versionstamp }));
 }
 
 /** `dead`: died and never succeeded; `failed`: the latest attempt failed; `succeeded`: some attempt did. */
@@ -191,7 +196,7 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       const opened: PairRow = pair === null
         ? { status: null, attempt: 0, first, succeeded: false, dead: false, ids: [] }
         : { ...pair, first };
-      checks.push({ key, versionstamp });
+      checks.push(...stateChecks(endpoint, event.key, { row: pair, versionstamp }));
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
       const keepOff = open.has(event.key);
@@ -201,12 +206,7 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
     }
     writes.push(...jobWrites(endpoint, items, now, d), ...jobWrites(endpoint, kept, keptUntil, d));
     if (writes.length === 0 || (await d.committer.commit({ checks, writes })).ok) return;
-    const pairs = await getAll<PairRow>(d.kv, checks.map(({ key }) => key));
-    batch = batch.map(({ event }, i) => ({
-      event,
-      pair: pairs[i]!.value,
-      versionstamp: pairs[i]!.versionstamp,
-    }));
+    batch = await withState(target, batch.map(({ event }) => event), d);
   }
   throw new ApiError(
     "unavailable",
@@ -217,9 +217,8 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
 
 /** Whether the first attempt of the hot path may still be to come; another replay may have opened the pair meanwhile. */
 function mayBeUnderWay({ event, pair }: Queued, { row }: Target, now: number): boolean {
-  const untried = pair === null || pair.attempt === 0;
   const recent = event.kind === "platform" || event.at > now - KEEP_OFF_MS;
-  return untried && row.created_at <= event.at && recent;
+  return isUntried(pair) && row.created_at <= event.at && recent;
 }
 
 function jobWrites(endpoint: EndpointId, items: DeliverItem[], due: number, d: ReplayDeps): Write[] {

@@ -10,9 +10,10 @@
  */
 import { eventRowOf, type StoredRow } from "../lib/event_row.ts";
 import type { DeliveryId, EndpointId, EventKey, TenantId } from "../lib/ids.ts";
-import { ulidFloor, ulidTime } from "../lib/ids.ts";
+import { PREFIX, ulidFloor, ulidTime } from "../lib/ids.ts";
 import {
   after as behind,
+  type AttemptRow,
   type EndpointRow,
   type EventIndex,
   keys,
@@ -218,7 +219,10 @@ async function* deliveries(d: RetentionDeps, after: string | null): AsyncGenerat
     }
     const until = d.now() - window - PAIR_GRACE_MS;
     if (deleted_at !== null && deleted_at < until) yield* everythingOf(d, id);
-    else yield* pairs(d, endpoint, until);
+    else {
+      yield* pairs(d, endpoint, until);
+      yield* lone(d, id, until);
+    }
     yield { rows: [], done: id };
   }
 }
@@ -232,6 +236,26 @@ async function* pairs(d: RetentionDeps, endpoint: EndpointRow, until: number): A
     if (open && waits) continue;
     yield { rows: [...value.ids.map((attempt: DeliveryId) => keys.attempt(endpoint.id, attempt)), key] };
   }
+}
+
+/**
+ * First attempts that are the state of their pair themselves (pair_state.ts): an attempt is never older than its event. One whose pair
+ * has a row leaves with that, above.
+ */
+async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): AsyncGenerator<Step> {
+  let page: AttemptRow[] = [];
+  const old = olderThan(keys.attemptsOf(endpoint), `${PREFIX.delivery}_${ulidFloor(until)}`);
+  for await (const { value } of d.kv.list<AttemptRow>(old, { batchSize: PAGE })) {
+    if (page.push(value) < PAGE) continue;
+    yield { rows: await withoutPair(d.kv, endpoint, page) };
+    page = [];
+  }
+  if (page.length > 0) yield { rows: await withoutPair(d.kv, endpoint, page) };
+}
+
+async function withoutPair(kv: Kv, endpoint: EndpointId, page: readonly AttemptRow[]): Promise<KvKey[]> {
+  const pairs = await getAll(kv, page.map((row) => keys.pair(endpoint, row.event)));
+  return page.filter((_, i) => pairs[i]!.value === null).map((row) => keys.attempt(endpoint, row.id));
 }
 
 async function* everythingOf(d: RetentionDeps, endpoint: EndpointId): AsyncGenerator<Step> {

@@ -20,6 +20,7 @@ import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
+import { readState } from "./pair_state.ts";
 
 export interface TraceDeps {
   kv: Kv;
@@ -86,12 +87,12 @@ export async function trace(
 ): Promise<EndpointTrace[]> {
   await d.directory.refresh();
   const targets = (await d.directory.candidates(event)).filter(({ row }) => shown(row));
-  const pairs = await getAll<PairRow>(d.kv, targets.map(({ row }) => keys.pair(row.id, event.key)));
-  const open = targets.some((_, i) => isOpen(pairs[i]!.value));
+  const states = await Promise.all(targets.map(({ row }) => readState(d.kv, row.id, event.key)));
+  const open = states.some((state) => isOpen(state.row));
   const found = open ? await lookThroughJobs(event, d) : nothingFound;
   const until = event.at + await d.windowOf(event);
   return await Promise.all(targets.map(async (target, i): Promise<EndpointTrace> => {
-    const pair = pairs[i]!.value, { row } = target;
+    const pair = states[i]!.row, { row } = target;
     const attempts = await attemptsOf(d.kv, row.id, pair);
     const place = pair === null
       ? beforeFirst(event, target, found, until, d.now())

@@ -11,7 +11,14 @@ import type { Write } from "../lib/edge/kv.ts";
 import { realIds, realNow, realRandom } from "../lib/edge/ports.ts";
 import { buildEnvelope } from "../lib/envelope.ts";
 import { countDuration } from "../lib/histogram.ts";
-import { type EndpointId, type EventId, type EventKey, type TenantId, ulidFrom } from "../lib/ids.ts";
+import {
+  type EndpointId,
+  type EventId,
+  type EventKey,
+  firstDelivery,
+  type TenantId,
+  ulidFrom,
+} from "../lib/ids.ts";
 import { type AttemptRow, type HourRow, keys, type PairRow, permission } from "../lib/keys.ts";
 import { DAY_MS, HOUR_MS } from "../lib/limits.ts";
 import { type Server, startServer } from "../main.ts";
@@ -126,7 +133,7 @@ function eventOf(tenant: TenantId, at: number, i: number): StoredEvent {
 function delivered(event: StoredEvent, endpoint: EndpointId, failed: boolean): Write[] {
   const status = failed ? "failed" : "succeeded";
   const attempt: AttemptRow = {
-    id: `dlv_${ulidFrom(event.at, realRandom.bytes(10))}` as AttemptRow["id"],
+    id: firstDelivery(endpoint, event.key),
     event: event.key,
     event_id: event.id,
     event_type: event.type,
@@ -140,11 +147,10 @@ function delivered(event: StoredEvent, endpoint: EndpointId, failed: boolean): W
     next_attempt_at: null,
     created_at: event.at,
   };
-  const pair: PairRow = { status, attempt: 1, first: 1, succeeded: !failed, dead: false, ids: [attempt.id] };
-  return [
-    { op: "set", key: keys.attempt(endpoint, attempt.id), value: attempt },
-    { op: "set", key: keys.pair(endpoint, event.key), value: pair },
-  ];
+  const writes: Write[] = [{ op: "set", key: keys.attempt(endpoint, attempt.id), value: attempt }];
+  if (!failed) return writes; // the attempt row is the state
+  const pair: PairRow = { status, attempt: 1, first: 1, succeeded: false, dead: false, ids: [attempt.id] };
+  return [...writes, { op: "set", key: keys.pair(endpoint, event.key), value: pair }];
 }
 
 function count(hours: Map<string, HourRow>, subject: string, at: number, failed: boolean): void {

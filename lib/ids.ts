@@ -2,6 +2,7 @@
  * Prefixed, branded ids (reference §1): prefix, underscore, 26-character ULID in upper-case Crockford base32,
  * monotonic within a millisecond in one isolate. Parsed once, at the door.
  */
+import { createHash } from "node:crypto";
 import { monotonicFactory } from "ulid";
 
 export const PREFIX = {
@@ -85,6 +86,35 @@ export function idAt<K extends IdKind>(ids: Pick<Ids, "ulid">, kind: K, timeMs: 
 }
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** What each letter counts, by its code. */
+const VALUES = new Uint8Array(128);
+for (let value = 0; value < 32; value++) VALUES[CROCKFORD.charCodeAt(value)] = value;
+
+/** Masks by endpoint: 80 bits of its SHA-256, a number for each letter. */
+const masks = new Map<EndpointId, Uint8Array>();
+const MAX_MASKS = 10_000;
+
+/**
+ * The id of an endpoint's first attempt for an event, which both of them name: its row is found without a row that leads to it, and
+ * to write it again changes nothing. It has the event's time, and the event's randomness under a mask of the endpoint, so two events
+ * never share one at an endpoint, and two endpoints are as unlikely to as with random ids.
+ */
+export function firstDelivery(endpoint: EndpointId, event: EventKey): DeliveryId {
+  const mask = masks.get(endpoint) ?? maskOf(endpoint);
+  let id = `${PREFIX.delivery}_${event.slice(0, 10)}`;
+  for (let i = 0; i < 16; i++) id += CROCKFORD[VALUES[event.charCodeAt(10 + i)]! ^ mask[i]!];
+  return id as DeliveryId;
+}
+
+function maskOf(endpoint: EndpointId): Uint8Array {
+  const hash = createHash("sha256").update(endpoint).digest();
+  const letters = ulidFrom(0, hash).slice(10);
+  const mask = Uint8Array.from(letters, (letter) => VALUES[letter.charCodeAt(0)]!);
+  if (masks.size >= MAX_MASKS) masks.clear();
+  masks.set(endpoint, mask);
+  return mask;
+}
 
 /** A ULID from a time in ms and 10 bytes of randomness: the deterministic ids of the document. */
 export function ulidFrom(timeMs: number, random10: Uint8Array): string {

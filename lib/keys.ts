@@ -220,7 +220,10 @@ export const attemptRow = z.object({
 });
 export type AttemptRow = z.infer<typeof attemptRow>;
 
-/** State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. */
+/**
+ * State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. A first attempt of
+ * the hot path that succeeded writes none: its attempt row is the state (`actors/pair_state.ts`).
+ */
 export const pairRow = z.object({
   /** Of the last attempt; null before the first. */
   status: attemptStatus.nullable(),

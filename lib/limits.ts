@@ -29,6 +29,11 @@ export const COMMIT_SLACK_MS = 10 * SECOND_MS;
 export const MAX_ITEMS_PER_JOB = 20;
 /** Attempts still open after this are moved off their Fanout job onto Deliver rows. */
 export const HANDOVER_AFTER_MS = 2 * SECOND_MS;
+/**
+ * A first attempt that begins so soon after its event has the id the event gives it (`firstDelivery`), of the event's time. So a row's
+ * `created_at` is that of its id, or up to this much later.
+ */
+export const MAX_FIRST_LAG_MS = 3 * SECOND_MS;
 export const JOB_RETRY_MS = 30 * SECOND_MS;
 export const MAX_JOB_THROWS = 13;
 export const HEARTBEAT_EVERY_MS = 1 * SECOND_MS;

@@ -10,7 +10,7 @@ import {
   type KeyRow,
   keys,
 } from "../lib/keys.ts";
-import { MAX_REPLAY_IDS } from "../lib/limits.ts";
+import { MAX_FIRST_LAG_MS, MAX_REPLAY_IDS } from "../lib/limits.ts";
 import { auditWrites } from "../actors/audit.ts";
 import { live, partnerOfEndpoint } from "../actors/endpoints.ts";
 import { page } from "./cursor.ts";
@@ -94,8 +94,8 @@ export const deliveryRoutes: Route[] = [
         body: await page<AttemptRow>(ctx, {
           prefix: keys.attemptsOf(webhook_id),
           at: (id) => keys.attempt(webhook_id, id as DeliveryId),
-          // A row's id carries its created_at, so the bounds are exact.
-          from: query.after === undefined ? undefined : `dlv_${ulidFloor(query.after)}`,
+          // A row's id is of its created_at or a little before it; `fits` takes the bounds exactly.
+          from: query.after === undefined ? undefined : `dlv_${ulidFloor(query.after - MAX_FIRST_LAG_MS)}`,
           to: query.before === undefined ? undefined : `dlv_${ulidFloor(query.before)}`,
           show: (rows) => rows.map(({ value }) => fits(value) ? showDelivery(webhook_id, value) : null),
         }),

@@ -2,6 +2,7 @@
  * Rules of deliveries: from an event's commit until each endpoint that matched has an end, some row answers for it (J1); one row an
  * attempt, in order, on time and within its run (D1, J4).
  */
+import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
 import type { AttemptRow, PairRow } from "../lib/keys.ts";
 import { type Changes, type Facts, FAMILY } from "./facts.ts";
 import { type EventRecord, matchedThroughout } from "./history.ts";
@@ -21,10 +22,21 @@ export class DeliveryRules {
     gone: Iterable<string>,
     touched: Set<string>,
   ): void {
-    for (const { key, before, after } of changes) {
+    const paired = new Set<string>();
+    for (const { key, after } of changes) {
       if (key[0] !== FAMILY.pair || after === null) continue;
       const name = pairName(key[1] as string, key[2] as string);
-      this.#pair(name, before as PairRow | null, after as PairRow, changes);
+      this.#pair(name, after as PairRow, changes);
+      paired.add(name), touched.add(name);
+    }
+    for (const { key, after } of changes) {
+      if (key[0] !== FAMILY.attempt || after === null) continue;
+      const name = pairName(key[1] as string, (after as AttemptRow).event);
+      if (key[2] !== (after as AttemptRow).id) {
+        this.facts.violated("D1", `${name} has an attempt under ${key[2] as string}`);
+      }
+      if (paired.has(name)) continue;
+      this.#alone(name, after as AttemptRow);
       touched.add(name);
     }
     for (const event of created) this.#mustFanOut(event);
@@ -92,7 +104,26 @@ export class DeliveryRules {
     return this.facts.deleted(endpoint);
   }
 
-  #pair(name: string, before: PairRow | null, after: PairRow, changes: Changes): void {
+  /** A first attempt that succeeded is its pair's state by itself, under the id that both sides name; nothing else is on record alone. */
+  #alone(name: string, row: AttemptRow): void {
+    const [endpoint, event] = name.split(" ") as [EndpointId, EventKey];
+    const before = this.facts.pairs.get(name) ?? null;
+    const { id, attempt, first_attempt: first, status } = row;
+    if (attempt !== 1 || first !== 1 || status !== "succeeded" || id !== firstDelivery(endpoint, event)) {
+      this.facts.violated("D1", `attempt ${attempt} of ${name} ${status} and its pair was not told`);
+    }
+    if (before !== null && before.attempt > 0) {
+      this.facts.violated("D1", `the first attempt of ${name} came after attempt ${before.attempt}`);
+    }
+    if (before === null) this.#chosen(endpoint, event);
+    const after: PairRow = { status, attempt, first, succeeded: true, dead: false, ids: [id] };
+    this.facts.pairs.set(name, after);
+    this.#attempt(name, before, after, row);
+    this.facts.d.tally.count(before === null ? "recorded_alone" : "recorded_under_a_replay");
+  }
+
+  #pair(name: string, after: PairRow, changes: Changes): void {
+    const before = this.facts.pairs.get(name) ?? null;
     this.facts.pairs.set(name, after);
     if (before !== null && after.attempt < before.attempt) {
       this.facts.violated("D1", `${name} went back to attempt ${after.attempt}`);
@@ -105,6 +136,12 @@ export class DeliveryRules {
     for (const { key, after: row } of changes) {
       if (key[0] !== FAMILY.attempt || key[1] !== endpoint || row === null) continue;
       if ((row as AttemptRow).event === event) this.#attempt(name, before, after, row as AttemptRow);
+    }
+    if (before !== null && (before.succeeded && !after.succeeded || before.dead && !after.dead)) {
+      this.facts.violated("D1", `${name} forgot what an attempt came to`);
+    }
+    if (before !== null && before.ids.some((id, i) => after.ids[i] !== id)) {
+      this.facts.violated("D1", `${name} lists other attempts than it did`);
     }
     if (after.ids.length !== after.attempt) {
       this.facts.violated("D1", `${name} lists ${after.ids.length} attempts of ${after.attempt}`);

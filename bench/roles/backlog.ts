@@ -1,5 +1,5 @@
 /**
- * A store with a past and a future: N events delivered to the first endpoint (event, index, attempt and pair rows), and N
+ * A store with a past and a future: N events delivered to the first endpoint (event, index and attempt rows), and N
  * jobs pending for a second one, one item each, due in ten years. Rows are the pipeline's own, in commits as large as they go.
  */
 import type { Found, PhaseOptions } from "../engine.ts";
@@ -8,8 +8,8 @@ import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
 import type { Write } from "../../lib/edge/kv.ts";
 import { buildEnvelope } from "../../lib/envelope.ts";
-import type { DeliveryId, EventId, EventKey, Ids, JobId } from "../../lib/ids.ts";
-import { type AttemptRow, type DeliverJob, keys, type PairRow } from "../../lib/keys.ts";
+import { type EventId, type EventKey, firstDelivery, type Ids, type JobId } from "../../lib/ids.ts";
+import { type AttemptRow, type DeliverJob, keys } from "../../lib/keys.ts";
 import { DAY_MS } from "../../lib/limits.ts";
 import { realIds } from "../../lib/edge/ports.ts";
 import { EVENT_TYPE, invoice } from "../payload.ts";
@@ -33,7 +33,7 @@ export async function seed({ file, origin, n }: PhaseOptions): Promise<Found> {
       events.push(event);
       writeAll(commit, [
         ...eventWrites(event),
-        ...deliveredWrites(event, ids),
+        ...deliveredWrites(event),
         pendingWrite(event, done, due, ids),
       ]);
     }
@@ -64,8 +64,8 @@ function eventOf(i: number, ids: Ids): StoredEvent {
   return { key, id, type: EVENT_TYPE, ...scope, kind: "custom", owner, seq: sequence, at, body };
 }
 
-function deliveredWrites(event: StoredEvent, ids: Ids): Write[] {
-  const delivery = ids.next("delivery") as DeliveryId;
+function deliveredWrites(event: StoredEvent): Write[] {
+  const delivery = firstDelivery(DELIVERED, event.key);
   const attempt: AttemptRow = {
     id: delivery,
     event: event.key,
@@ -81,18 +81,7 @@ function deliveredWrites(event: StoredEvent, ids: Ids): Write[] {
     next_attempt_at: null,
     created_at: event.at,
   };
-  const pair: PairRow = {
-    status: "succeeded",
-    attempt: 1,
-    first: 1,
-    succeeded: true,
-    dead: false,
-    ids: [delivery],
-  };
-  return [
-    { op: "set", key: keys.attempt(DELIVERED, delivery), value: attempt },
-    { op: "set", key: keys.pair(DELIVERED, event.key), value: pair },
-  ];
+  return [{ op: "set", key: keys.attempt(DELIVERED, delivery), value: attempt }];
 }
 
 function pendingWrite(event: StoredEvent, i: number, due: number, ids: Ids): Write {

@@ -255,6 +255,25 @@ Deno.test(
 );
 
 Deno.test(
+  "console pages: a delivery that succeeded at once is over until it is redelivered, and then waits for attempt 2",
+  withApi(async (api) => {
+    const { endpoints: { healthy }, attempts } = await seed(api.services);
+    const visitor = await signedIn(api, (await api.key()).secret);
+    const { id } = attempts.find((row) => row.attempt === 1 && row.status === "succeeded")!;
+    const path = `/console/endpoints/${healthy.id}/deliveries/${id}`;
+    const before = await visitor.get(path);
+    assert.equal(before.text.split("attempt 1 of 13").length, 2);
+    assert.ok(!/id="attempts"[^>]*data-live/.test(before.text) && !before.text.includes("Queued again"));
+    const done = await visitor.post(`${path}/redeliver`, { once: api.services.ids.ulid() });
+    assert.equal(done.location, `${path}?done=queued`);
+    const after = await visitor.get(path);
+    assert.match(after.text, /id="attempts"[^>]*data-live/);
+    assert.match(after.text, /Queued again/);
+    assert.equal(after.text.split("attempt 1 of 13").length, 2);
+  }),
+);
+
+Deno.test(
   "console pages: dead letters are redriven; switching finds a tenant by its slug",
   withApi(async (api) => {
     const { acme } = await seed(api.services);

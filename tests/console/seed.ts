@@ -6,7 +6,7 @@ import { hourOf } from "../../actors/stats.ts";
 import { createPartner, createTenant } from "../../actors/tenancy.ts";
 import { buildEnvelope } from "../../lib/envelope.ts";
 import { countDuration } from "../../lib/histogram.ts";
-import type { EventKey } from "../../lib/ids.ts";
+import { type EventKey, firstDelivery } from "../../lib/ids.ts";
 import {
   type AttemptError,
   type AttemptRow,
@@ -220,7 +220,7 @@ async function deliver(
     const ok = typeof answer === "number" && answer < 300, last = i === answers.length - 1;
     const next = ok ? null : at + nextDelayMs(i + 1, 0.5)!;
     rows.push({
-      id: services.ids.next("delivery"),
+      id: i === 0 ? firstDelivery(endpoint.id, event.key) : services.ids.next("delivery"),
       event: event.key,
       event_id: event.id,
       event_type: event.type,
@@ -238,6 +238,7 @@ async function deliver(
   }
   for (const row of rows) await put(keys.attempt(endpoint.id, row.id), row);
   const last = rows.at(-1)!;
+  if (last.attempt === 1 && last.status === "succeeded") return rows; // the attempt row is the state
   const pair: PairRow = {
     status: last.status,
     attempt: last.attempt,

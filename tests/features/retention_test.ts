@@ -6,7 +6,7 @@ import { retain } from "../../actors/retention.ts";
 import type { EventId } from "../../lib/ids.ts";
 import { keys, type OwnerRef } from "../../lib/keys.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/limits.ts";
-import { attempts, pair, pairs } from "../support/rows.ts";
+import { allAttempts, attempts, pair } from "../support/rows.ts";
 import { type World, world } from "../support/world.ts";
 
 const URL = "https://hooks.example.com/in";
@@ -81,6 +81,39 @@ Deno.test("retention: what was tried leaves a day after its event, attempts and 
     await w.jump(DAY_MS);
     await sweep(w);
     assert.deepEqual(await families(w), {});
+  }));
+
+Deno.test("retention: a first attempt that is the pair's state itself leaves as a pair does; one that was replayed, with its pair", () =>
+  world(async (w) => {
+    const tenant = await w.tenant(null, days(1));
+    const { id } = await w.endpoint(tenant, URL);
+    const made = await w.append(tenant, 60);
+    await w.settle();
+    await w.done(w.first.system.deliveries.replay(id, { event_ids: [made[7]!.id] }));
+    await w.jump(DAY_MS + HOUR_MS);
+    const [kept] = await w.append(tenant);
+    await sweep(w);
+    assert.deepEqual(await families(w), { attempt: 62, ev: 1, ev_tenant: 1, pair: 1 });
+    await w.jump(DAY_MS);
+    await sweep(w);
+    assert.deepEqual(await families(w), { attempt: 1, ev: 1, ev_tenant: 1 });
+    assert.deepEqual((await attempts(w, id)).map(({ event }) => event), [kept!.key]);
+  }));
+
+Deno.test("retention: attempts of a pair that still waits stay with it, its first success too", () =>
+  world(async (w) => {
+    const tenant = await w.tenant(null, days(1));
+    const { id } = await w.endpoint(tenant, URL);
+    const [event] = await w.append(tenant);
+    await w.settle();
+    w.net.at(URL, 500);
+    await w.jump(DAY_MS - HOUR_MS);
+    await w.done(w.first.system.deliveries.replay(id, { event_ids: [event!.id] }));
+    for (let i = 0; i < 3; i++) await w.jump(10 * HOUR_MS);
+    await sweep(w);
+    const open = await pair(w, id, event!.key);
+    assert.equal(open!.status, "failed");
+    assert.deepEqual((await attempts(w, id)).map((row) => row.id), open!.ids);
   }));
 
 Deno.test("retention: a delivery still open when its event leaves ends dead with event_unavailable", () =>
@@ -185,5 +218,5 @@ Deno.test("retention: between passes a sweep reads one row of it; a pass reads h
     };
     assert.ok(await reads() < 10, "a pass that finds nothing old");
     assert.equal(await reads(), 1, "not due");
-    assert.equal((await pairs(w)).length, 300);
+    assert.equal((await allAttempts(w)).length, 300);
   }));

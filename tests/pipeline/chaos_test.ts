@@ -4,7 +4,7 @@ import { updateEndpoint } from "../../actors/endpoints.ts";
 import { updatePartner } from "../../actors/tenancy.ts";
 import { loadEvent } from "../../actors/event_store.ts";
 import type { Appended } from "../../actors/owner.ts";
-import { jobs, pairs, parked } from "../support/rows.ts";
+import { jobs, parked, states } from "../support/rows.ts";
 import { type Isolate, type World, world } from "../support/world.ts";
 
 /** Runs; each is 40 steps. */
@@ -115,9 +115,7 @@ Deno.test("invariants hold in any weather, and every delivery ends", async () =>
         await w.done(last!.system.sweep());
       }
       assert.deepEqual([await jobs(w), await parked(w)], [[], []], `seed ${seed}: something is left`);
-      const ended = new Map(
-        (await pairs(w)).map(({ key, value }) => [`${String(key[1])} ${String(key[2])}`, value]),
-      );
+      const ended = await states(w);
       for (const state of ended.values()) {
         assert.ok(state.status === "succeeded" || state.status === "dead", `seed ${seed}: ${state.status}`);
       }

@@ -4,7 +4,7 @@ import { deleteEndpoint } from "../../actors/endpoints.ts";
 import { updatePartner } from "../../actors/tenancy.ts";
 import type { PartnerId } from "../../lib/ids.ts";
 import { DAY_MS } from "../../lib/limits.ts";
-import { attempts, health, jobs, pairs, parked } from "../support/rows.ts";
+import { attempts, health, jobs, parked, states } from "../support/rows.ts";
 import { type Isolate, type World, world } from "../support/world.ts";
 
 const OF_TENANT = "https://tenant.example.com/in";
@@ -50,7 +50,7 @@ Deno.test("j13_held_while_partner_suspended: no request, no attempt, no count; t
     assert.ok(w.first.kv.reads - reads < 60, "nothing polls");
     assert.equal(w.net.received.length, 3);
     assert.equal((await parked(w)).length, 6);
-    assert.equal((await pairs(w)).length, 3);
+    assert.equal((await states(w)).size, 3);
     assert.equal(await health(w, endpoints[0]!.id), null);
     await activate(w, partner);
     assert.equal(w.net.to(OF_TENANT).length, 3);

@@ -6,7 +6,7 @@ import type { EventKey } from "../../lib/ids.ts";
 import { deliverJob, type EventIndex, type EventRow, fanoutJob, keys } from "../../lib/keys.ts";
 import { inScope } from "../../lib/match.ts";
 import { parseSecret, signV1 } from "../../lib/signing.ts";
-import { allAttempts, deadLetters, endpoints, jobs, pairs, parked } from "./rows.ts";
+import { allAttempts, deadLetters, endpoints, jobs, parked, states } from "./rows.ts";
 import type { World } from "./world.ts";
 
 export async function checkInvariants(w: World): Promise<void> {
@@ -50,10 +50,12 @@ async function d1OneRowAnAttempt(w: World): Promise<void> {
     assert.ok(!rows.has(value.attempt), `D1: two rows for attempt ${value.attempt} of ${name}`);
     byPair.set(name, rows.set(value.attempt, value.id));
   }
-  for (const { key, value } of await pairs(w)) {
-    const rows = byPair.get(`${String(key[1])} ${String(key[2])}`) ?? new Map();
-    assert.equal(value.attempt, rows.size, "D1: attempts are numbered without a gap");
-    assert.deepEqual(value.ids, [...rows].sort((a, b) => a[0] - b[0]).map(([, id]) => id), "D1");
+  const ended = await states(w);
+  for (const name of new Set([...byPair.keys(), ...ended.keys()])) {
+    const rows = byPair.get(name) ?? new Map(), state = ended.get(name);
+    assert.ok(state !== undefined, `D1: nothing tells of the rows of ${name}`);
+    assert.equal(state.attempt, rows.size, "D1: attempts are numbered without a gap");
+    assert.deepEqual(state.ids, [...rows].sort((a, b) => a[0] - b[0]).map(([, id]) => id), "D1");
   }
 }
 
@@ -71,12 +73,13 @@ async function j1SomeRowAnswers(w: World): Promise<void> {
   const tests = new Set(
     (await allAttempts(w)).filter((r) => r.value.event_type === "webhook.test").map((r) => r.value.event),
   );
-  for (const { key, value } of await pairs(w)) {
-    if (tests.has(key[2] as EventKey)) continue; // a test is one attempt, whatever comes of it
+  for (const [name, value] of await states(w)) {
+    const [endpoint, event] = name.split(" ") as [string, EventKey];
+    if (tests.has(event)) continue; // a test is one attempt, whatever comes of it
     const terminal = value.status === "succeeded" || value.status === "dead";
-    if ((terminal && value.attempt >= value.first) || gone.has(key[1] as string)) continue;
-    const wanted = `${String(key[1])} ${String(key[2])} ${value.attempt + 1}`;
-    assert.ok(answered.has(wanted) || fanouts.has(String(key[2])), `J1: nothing answers for ${wanted}`);
+    if ((terminal && value.attempt >= value.first) || gone.has(endpoint)) continue;
+    const wanted = `${name} ${value.attempt + 1}`;
+    assert.ok(answered.has(wanted) || fanouts.has(event), `J1: nothing answers for ${wanted}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What is in the store, read for assertions. */
+import { readState } from "../../actors/pair_state.ts";
 import { encodeEventRow, eventRowOf, type StoredRow } from "../../lib/event_row.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
 import {
@@ -20,8 +21,10 @@ async function all<T = unknown>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.K
   return rows;
 }
 
+/** In the order they were made: ids tell it to the millisecond, and a first attempt's tell when its event was. */
 export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptRow[]> =>
-  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value);
+  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value)
+    .sort((a, b) => a.created_at - b.created_at || a.attempt - b.attempt);
 
 /** The rows of all events, by key. */
 export async function events(kv: Deno.Kv): Promise<{ key: EventKey; row: StoredRow }[]> {
@@ -44,7 +47,7 @@ export async function changeEvent(
 }
 
 export const pair = async (w: World, endpoint: EndpointId, event: EventKey): Promise<PairRow | null> =>
-  (await w.store.get<PairRow>(keys.pair(endpoint, event))).value;
+  (await readState(w.store, endpoint, event)).row;
 
 export const health = async (w: World, endpoint: EndpointId): Promise<HealthRow | null> =>
   (await w.store.get<HealthRow>(keys.health(endpoint))).value;
@@ -69,7 +72,19 @@ export const parked = async (w: World): Promise<DeliverJob[]> =>
 export const deadLetters = async (w: World): Promise<DeadLetter[]> =>
   (await all<DeadLetter>(w.store, keys.deadLetters())).map((row) => row.value);
 
+/** The pair rows there are: a first attempt of the hot path that succeeded has none. */
 export const pairs = (w: World): Promise<Deno.KvEntry<PairRow>[]> => all(w.store, ["pair"]);
+/** What became of each pair that was tried, or is to be again, by `endpoint event`. */
+export async function states(w: World): Promise<Map<string, PairRow>> {
+  const found = new Map<string, PairRow>();
+  const names = (await pairs(w)).map(({ key }) => [key[1], key[2]] as [EndpointId, EventKey]);
+  for (const { key, value } of await allAttempts(w)) names.push([key[1] as EndpointId, value.event]);
+  for (const [endpoint, event] of names) {
+    const row = await pair(w, endpoint, event);
+    if (row !== null) found.set(`${endpoint} ${event}`, row);
+  }
+  return found;
+}
 export const allAttempts = (w: World): Promise<Deno.KvEntry<AttemptRow>[]> => all(w.store, ["attempt"]);
 export const endpoints = (w: World): Promise<Deno.KvEntry<EndpointRow>[]> => all(w.store, keys.endpoints());
 export const heartbeats = (w: World): Promise<Deno.KvEntry<{ at: number }>[]> =>

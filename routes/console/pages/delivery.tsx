@@ -3,6 +3,7 @@ import { notFound } from "../../../lib/errors.ts";
 import type { DeliveryId } from "../../../lib/ids.ts";
 import { type AttemptRow, type EndpointRow, keys, type PairRow } from "../../../lib/keys.ts";
 import { getAll } from "../../../actors/event_store.ts";
+import { readState } from "../../../actors/pair_state.ts";
 import { span, stamp } from "../format.ts";
 import { endpointOf } from "../reach.ts";
 import { attemptText, DeliveryPill, deliveryState, ERROR_TEXT, outcomeText } from "../status.tsx";
@@ -19,7 +20,7 @@ export async function deliveryPage(c: ConsoleContext): Promise<PageView> {
   const { row } = endpoint;
   const { value: attempt } = await kv.get<AttemptRow>(keys.attempt(row.id, id));
   if (attempt === null) throw notFound("delivery");
-  const pair = (await kv.get<PairRow>(keys.pair(row.id, attempt.event))).value;
+  const { row: pair } = await readState(kv, row.id, attempt.event);
   const all = await attemptsOf(kv, row, pair, attempt);
   const shown = shownOf(attempt), base = `/console/endpoints/${row.id}`;
   const redeliver = mayManage(c.visitor, endpoint) && attempt.event_type !== "webhook.test";

@@ -105,7 +105,7 @@ async function newestAttempts(kv: Kv, endpoints: Endpoint[]): Promise<Tailed[]> 
     }
     return found;
   }));
-  return lists.flat().sort((a, b) => a.attempt.id < b.attempt.id ? 1 : -1).slice(0, SHOWN);
+  return lists.flat().sort((a, b) => b.attempt.created_at - a.attempt.created_at).slice(0, SHOWN);
 }
 
 function AttemptRows({ attempts, now }: { attempts: Tailed[]; now: number }) {

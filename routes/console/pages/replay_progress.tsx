@@ -1,7 +1,7 @@
 /** How far a replay is: what its events came to since it was asked for. */
 import { notFound } from "../../../lib/errors.ts";
 import { keys, type PairRow, type ReplayRunRow } from "../../../lib/keys.ts";
-import { getAll } from "../../../actors/event_store.ts";
+import { readStates } from "../../../actors/pair_state.ts";
 import { count, plural } from "../format.ts";
 import { endpointOf } from "../reach.ts";
 import { type ConsoleContext, page, type PageView } from "../table.ts";
@@ -12,9 +12,9 @@ export async function replayProgress(c: ConsoleContext): Promise<PageView> {
   const { row, place } = await endpointOf({ kv, key: c.visitor.key }, c.params.webhook_id!);
   const { value: run } = await kv.get<ReplayRunRow>(keys.replayRun(row.id, c.params.run!));
   if (run === null) throw notFound("route");
-  const pairs = await getAll<PairRow>(kv, run.events.map(({ key }) => keys.pair(row.id, key)));
+  const states = await readStates(kv, row.id, run.events.map(({ key }) => key));
   const came = { delivered: 0, retrying: 0, dead: 0, waiting: 0 };
-  for (const [i, { value: pair }] of pairs.entries()) came[stateOf(pair, run.events[i]!.first)]++;
+  for (const [i, { row: pair }] of states.entries()) came[stateOf(pair, run.events[i]!.first)]++;
   const total = run.events.length, tried = total - came.waiting, over = came.delivered + came.dead;
   return page(
     "Replay",

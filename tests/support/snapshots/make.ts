@@ -11,18 +11,12 @@ import { rotateSecret } from "../../../actors/endpoints.ts";
 import { createKey } from "../../../actors/key_admin.ts";
 import { createIdentity } from "../../../actors/mailbox/identity.ts";
 import { receiveMessage } from "../../../actors/mailbox/receive.ts";
+import { readState } from "../../../actors/pair_state.ts";
 import { updatePartner } from "../../../actors/tenancy.ts";
 import type { Appended } from "../../../actors/owner.ts";
 import { realTimers } from "../../../lib/edge/ports.ts";
 import type { EventId, IdentityId } from "../../../lib/ids.ts";
-import {
-  type DeadLetter,
-  type EndpointRow,
-  keys,
-  type OwnerRef,
-  type PairRow,
-  type TenantRow,
-} from "../../../lib/keys.ts";
+import { type DeadLetter, type EndpointRow, keys, type OwnerRef, type TenantRow } from "../../../lib/keys.ts";
 import { SECOND_MS } from "../../../lib/limits.ts";
 import { filtered } from "../../../lib/match.ts";
 import { MIGRATIONS } from "../../../migrations/list.ts";
@@ -128,7 +122,7 @@ async function whoHasWhat(w: World, endpoints: Record<string, EndpointRow>, held
     const id = row.id ?? `evt_${at}`;
     for (const [url, endpoint] of Object.entries(endpoints)) {
       if (filtered({ ...row, about: null }, endpoint) !== null) continue;
-      const pair = (await w.store.get<PairRow>(keys.pair(endpoint.id, at))).value;
+      const { row: pair } = await readState(w.store, endpoint.id, at);
       ((pair?.succeeded ? facts.had : facts.owed)[url] ??= []).push(id);
       if (pair?.status === "failed") facts.retried.push({ url, event: id, attempt: pair.attempt + 1 });
     }

@@ -1,0 +1,103 @@
+/**
+ * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, the row of a
+ * first attempt of the hot path that succeeded. Nearly all do, and write that one row alone; its key follows from the pair
+ * (`firstDelivery`). Everybody who asks what became of an event at an endpoint asks here.
+ */
+import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
+import { after, type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
+import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
+import type { Check, Kv, KvKey } from "../lib/edge/kv.ts";
+import { getAll } from "./event_store.ts";
+import type { Work } from "./work.ts";
+
+/** `row`: null before the first attempt. `versionstamp`: of the pair row, for whoever writes it; null when there is none. */
+export type PairState = NonNullable<Work["pair"]>;
+
+/** What became of the events at one endpoint, in order. */
+export async function readStates(
+  kv: Kv,
+  endpoint: EndpointId,
+  events: readonly EventKey[],
+): Promise<PairState[]> {
+  const pairKeys = events.map((event) => keys.pair(endpoint, event));
+  if (2 * events.length <= MAX_GET_MANY_KEYS) {
+    const found = await getAll(kv, [...pairKeys, ...events.map((event) => firstKey(endpoint, event))]);
+    return events.map((_, i) =>
+      stateOf(found[i] as Found<PairRow>, found[events.length + i] as Found<AttemptRow>)
+    );
+  }
+  const pairs = await rowsOf<PairRow>(kv, pairKeys);
+  const asked = events.flatMap((_, i) => isUntried(pairs[i]!.value) ? [i] : []);
+  const firsts = await rowsOf<AttemptRow>(kv, asked.map((i) => firstKey(endpoint, events[i]!)));
+  const states: PairState[] = pairs.map((pair) => stateOf(pair, null));
+  asked.forEach((i, at) => states[i] = stateOf(pairs[i]!, firsts[at]!));
+  return states;
+}
+
+export async function readState(kv: Kv, endpoint: EndpointId, event: EventKey): Promise<PairState> {
+  return (await readStates(kv, endpoint, [event]))[0]!;
+}
+
+/** Fills in the state of works that may have been tried before. */
+export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
+  const groups = Map.groupBy(works, (work) => work.target.row.id);
+  await Promise.all([...groups].map(async ([endpoint, group]) => {
+    const states = await readStates(kv, endpoint, group.map((work) => work.item.event));
+    group.forEach((work, i) => work.pair = states[i]!);
+  }));
+}
+
+/** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */
+export const isUntried = (pair: PairRow | null): boolean => pair === null || pair.attempt === 0;
+
+/**
+ * What must be as it was read for whoever opens or tries a pair beside the hot path. A first attempt of that which succeeds meanwhile
+ * leaves the pair row alone, so while the pair is untried its key is checked, too.
+ */
+export function stateChecks(
+  endpoint: EndpointId,
+  event: EventKey,
+  { row, versionstamp }: PairState,
+): Check[] {
+  const checks: Check[] = [{ key: keys.pair(endpoint, event), versionstamp }];
+  if (isUntried(row)) checks.push({ key: firstKey(endpoint, event), versionstamp: null });
+  return checks;
+}
+
+/** The pair's row once the attempt is on record. */
+export const pairAfter = (
+  before: PairRow | null,
+  { id, status, attempt, first_attempt }: AttemptRow,
+): PairRow => ({
+  status,
+  attempt,
+  first: first_attempt,
+  succeeded: status === "succeeded" || (before?.succeeded ?? false),
+  dead: status === "dead" || (before?.dead ?? false),
+  ids: [...before?.ids ?? [], id],
+});
+
+const firstKey = (endpoint: EndpointId, event: EventKey) =>
+  keys.attempt(endpoint, firstDelivery(endpoint, event));
+
+type Found<T> = Pick<Deno.KvEntryMaybe<T>, "value" | "versionstamp">;
+
+function stateOf({ value: pair, versionstamp }: Found<PairRow>, first: Found<AttemptRow> | null): PairState {
+  // One that failed wrote its pair row beside it: with none to be seen, the two were read apart.
+  const row = first?.value ?? null;
+  if (!isUntried(pair) || row?.status !== "succeeded") return { row: pair, versionstamp };
+  return { row: pairAfter(null, row), versionstamp };
+}
+
+/** Rows of one family, in order. The events of one job lie side by side, and so do these: one range read, nearly always of nothing. */
+async function rowsOf<T>(kv: Kv, wanted: readonly KvKey[]): Promise<Found<T>[]> {
+  if (wanted.length <= MAX_GET_MANY_KEYS) return await getAll<T>(kv, wanted);
+  const sorted = wanted.toSorted((a, b) => String(a[2]) < String(b[2]) ? -1 : 1), limit = 2 * wanted.length;
+  const start = sorted[0]!, end = after(sorted.at(-1)!);
+  const rows = new Map<string, Found<T>>();
+  for await (const row of kv.list<T>({ start, end }, { limit, batchSize: Math.min(limit, 500) })) {
+    rows.set(row.key[2] as string, row);
+  }
+  if (rows.size === limit) return await getAll<T>(kv, wanted); // strangers lie between, and maybe more of them
+  return wanted.map((key) => rows.get(key[2] as string) ?? { value: null, versionstamp: null });
+}
