@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { entriesOf } from "../../actors/event_index.ts";
 import { loadEvents } from "../../actors/event_store.ts";
 import type { EventKey } from "../../lib/ids.ts";
-import { deliverJob, type EventIndex, type EventRow, fanoutJob, keys } from "../../lib/keys.ts";
+import { deliverJob, type EventIndex, fanoutJob, keys } from "../../lib/keys.ts";
 import { inScope } from "../../lib/match.ts";
 import { parseSecret, signV1 } from "../../lib/signing.ts";
-import { allAttempts, deadLetters, endpoints, jobs, parked, states } from "./rows.ts";
+import { allAttempts, deadLetters, endpoints, events, jobs, parked, states } from "./rows.ts";
 import type { World } from "./world.ts";
 
 export async function checkInvariants(w: World): Promise<void> {
@@ -31,8 +31,7 @@ async function o1IndexedOnce(w: World): Promise<void> {
       }
     }
   }
-  for await (const { key: [, key], value } of w.store.list<EventRow>({ prefix: keys.events() })) {
-    const { type, identity, owner, tenant, partner } = value;
+  for (const { key, row: { type, identity, owner, tenant, partner } } of await events(w.store)) {
     const entry = JSON.stringify({ key, type, identity, owner });
     for (const family of [keys.eventsOfTenant(tenant!), keys.eventsOfPartner(partner!)]) {
       if (family[1] === null) continue;
