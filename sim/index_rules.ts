@@ -3,6 +3,8 @@
  * as the event's own row has it, and no other event (O1, S1). Blocks are read here by the letter of their format, not by the code
  * under test.
  */
+import { eventRowOf } from "../lib/event_row.ts";
+import type { EventKey } from "../lib/ids.ts";
 import type { EventBlock, EventRow } from "../lib/keys.ts";
 import type { KvKey } from "../lib/edge/kv.ts";
 import { type Changes, type Facts, FAMILY } from "./facts.ts";
@@ -17,7 +19,7 @@ export class IndexRules {
     const made = new Map<string, EventRow>(), named = new Set<string>();
     for (const { key, before, after } of changes) {
       if (key[0] === FAMILY.event && before === null && after !== null) {
-        made.set(key[1] as string, after as EventRow);
+        made.set(key[1] as string, eventRowOf(key[1] as EventKey, after)!);
       }
     }
     for (const { key, before, after } of changes) {

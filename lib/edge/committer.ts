@@ -129,12 +129,13 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
   }
 
   /**
-   * What answers the results of a commit with its next change shares the next one, instead of waiting for one without it. Half as
-   * many are enough: the other half is then built while that commit is under way.
+   * What answers the results of a commit with its next change shares the next one, instead of waiting for one without it. Of callers
+   * that do nothing else (all units carried something) half are enough: the rest is built while that commit is under way.
    */
   function gather(ended: Batch): void {
+    const { entries } = ended;
     gathering = ended;
-    enough = Math.max(MIN_GATHERED, ended.entries.length >> 1);
+    enough = entries.every(carries) ? Math.max(MIN_GATHERED, entries.length >> 1) : Infinity;
     if (forming.entries.length >= enough) free(ended);
   }
 
@@ -220,6 +221,8 @@ export function makeCommitter(kv: Kv, options: CommitterOptions): Committer {
       }),
   };
 }
+
+const carries = ({ unit }: Entry): boolean => unit.carry !== undefined && unit.carry.length > 0;
 
 /** Deno KV refuses an operation that is over its limits with a `TypeError`, before it writes. So it does when it is at fault. */
 const refused = (error: unknown): boolean =>

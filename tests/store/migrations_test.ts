@@ -28,6 +28,8 @@ async function withKv(body: (kv: Deno.Kv) => Promise<void>): Promise<void> {
 }
 
 const ROWS = 50;
+/** The version after this code's own. */
+const NEXT = MIGRATIONS.length + 1;
 const oldRow = (i: number) => ["old", i];
 
 /** Moves rows to a new key, seven a step, and counts how often each row was moved. */
@@ -78,10 +80,10 @@ Deno.test("migrations: one killed half-way resumes at its cursor and moves no ro
   withKv(async (kv) => {
     await fill(kv);
     const list = (move: Migration) => [...MIGRATIONS, move];
-    await assert.rejects(migrate(list(moving(2, 3)), world(kv, "a")), /killed/);
-    assert.deepEqual((await kv.get(keys.schema())).value, { version: 1, cursor: 21 });
-    assert.equal(await migrate(list(moving(2)), world(kv, "b")), 2);
-    assert.deepEqual((await kv.get(keys.schema())).value, { version: 2 });
+    await assert.rejects(migrate(list(moving(NEXT, 3)), world(kv, "a")), /killed/);
+    assert.deepEqual((await kv.get(keys.schema())).value, { version: NEXT - 1, cursor: 21 });
+    assert.equal(await migrate(list(moving(NEXT)), world(kv, "b")), NEXT);
+    assert.deepEqual((await kv.get(keys.schema())).value, { version: NEXT });
     await assertMovedOnce(kv);
   }));
 
@@ -91,7 +93,7 @@ Deno.test("migrations: a runner that died without a word is waited for, then rep
     const deps = world(kv, "b");
     const until = deps.now() + 9_000;
     await kv.set(keys.lease("migrations"), { by: "dead", until });
-    await migrate([...MIGRATIONS, moving(2)], deps);
+    await migrate([...MIGRATIONS, moving(NEXT)], deps);
     assert.ok(deps.now() >= until);
     await assertMovedOnce(kv);
   }));
@@ -99,15 +101,15 @@ Deno.test("migrations: a runner that died without a word is waited for, then rep
 Deno.test("migrations: of processes that start at once one migrates, and all start after it", () =>
   withKv(async (kv) => {
     await fill(kv);
-    const starts = ["a", "b", "c"].map((name) => migrate([...MIGRATIONS, moving(2)], world(kv, name)));
-    assert.deepEqual(await Promise.all(starts), [2, 2, 2]);
+    const starts = ["a", "b", "c"].map((name) => migrate([...MIGRATIONS, moving(NEXT)], world(kv, name)));
+    assert.deepEqual(await Promise.all(starts), [NEXT, NEXT, NEXT]);
     await assertMovedOnce(kv);
   }));
 
 Deno.test("migrations: a runner that lost its lease in a step writes nothing of it", () =>
   withKv(async (kv) => {
     await fill(kv);
-    const thief = moving(2);
+    const thief = moving(NEXT);
     const inner = thief.step;
     let stolen = false;
     thief.step = async (port, cursor) => {
