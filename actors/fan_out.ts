@@ -8,7 +8,7 @@ import { mismatch } from "../lib/match.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory } from "./directory.ts";
 import { loadEvents, type StoredEvent } from "./event_store.ts";
-import { readPairs } from "./pair_state.ts";
+import { readPairs, readPairsOfUntouched } from "./pair_state.ts";
 import type { Held, Work } from "./work.ts";
 
 export interface FanOutDeps {
@@ -63,6 +63,6 @@ export async function fanOut(
       d.failed(event.key, error);
     }
   }
-  if (hot === null) await readPairs(d.kv, works);
+  if (hot === null) await (held.untouched ? readPairsOfUntouched : readPairs)(d.kv, works);
   return works;
 }

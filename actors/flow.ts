@@ -129,7 +129,9 @@ export class Flow {
   combine(events: readonly StoredEvent[]): Combined {
     const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
     const hot = this.d.hotHandOff && !this.#stopping && this.#hasRoom();
-    const written = hot ? this.d.jobs.writeClaimed(job) : this.d.jobs.write(job, this.d.now());
+    const written = hot
+      ? this.d.jobs.writeClaimed(job)
+      : this.d.jobs.write({ ...job, untouched: true }, this.d.now());
     const bytes = events.reduce((sum, event) => sum + event.body!.length, 0);
     const release = () => this.lanes.reserve(null, -events.length, -bytes);
     if (hot) this.lanes.reserve(null, events.length, bytes);

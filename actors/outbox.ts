@@ -123,7 +123,12 @@ export function makeOutbox(deps: OutboxDeps) {
 
   /** The Fanout job, and what makes a service look at it soon. */
   function handOver(jobs: Jobs, events: readonly StoredEvent[]) {
-    const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
+    const job: FanoutJob = {
+      v: 1,
+      kind: "fanout",
+      events: events.map((event) => event.key),
+      untouched: true,
+    };
     const { writes } = jobs.write(job, now());
     writes.push({ op: "set", key: keys.heartbeat(WRITER), value: { at: 0, started_at: 0 } });
     // The queue crawls under many messages: one a second, the row above covers the rest.

@@ -8,10 +8,10 @@ import { after, type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
 import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
 import type { Check, Kv, KvKey } from "../lib/edge/kv.ts";
 import { getAll } from "./event_store.ts";
-import type { Work } from "./work.ts";
+import type { Work, WorkPair } from "./work.ts";
 
 /** `row`: null before the first attempt. `versionstamp`: of the pair row, for whoever writes it; null when there is none. */
-export type PairState = NonNullable<Work["pair"]>;
+export type PairState = Pick<WorkPair, "row" | "versionstamp">;
 
 /** What became of the events at one endpoint, in order. */
 export async function readStates(
@@ -38,13 +38,36 @@ export async function readState(kv: Kv, endpoint: EndpointId, event: EventKey): 
   return (await readStates(kv, endpoint, [event]))[0]!;
 }
 
-/** Fills in the state of works that may have been tried before. */
+/** Fills in the state of works that may have been tried before, each to be recorded under a check of its own. */
 export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
-  const groups = Map.groupBy(works, (work) => work.target.row.id);
-  await Promise.all([...groups].map(async ([endpoint, group]) => {
+  await forEachEndpoint(works, async (endpoint, group) => {
     const states = await readStates(kv, endpoint, group.map((work) => work.item.event));
     group.forEach((work, i) => work.pair = states[i]!);
-  }));
+  });
+}
+
+/**
+ * The same for the works of a Fanout job that nobody claimed before. Until it is closed or its claim is lost, a replay alone can be in
+ * their way, and that writes the endpoint's `replays` row: one check of it stands for those of all pairs without a row. Platform
+ * events may be in two such jobs.
+ */
+export async function readPairsOfUntouched(kv: Kv, works: readonly Work[]): Promise<void> {
+  await forEachEndpoint(works, async (endpoint, group) => {
+    const { versionstamp: replays } = await kv.get(keys.replays(endpoint)); // before the pairs
+    const states = await readStates(kv, endpoint, group.map((work) => work.item.event));
+    group.forEach((work, i) => {
+      const state = states[i]!, guarded = state.row === null && work.event?.kind !== "platform";
+      work.pair = guarded ? { ...state, replays } : state;
+    });
+  });
+}
+
+async function forEachEndpoint(
+  works: readonly Work[],
+  read: (endpoint: EndpointId, group: Work[]) => Promise<void>,
+): Promise<void> {
+  const groups = Map.groupBy(works, (work) => work.target.row.id);
+  await Promise.all([...groups].map(([endpoint, group]) => read(endpoint, group)));
 }
 
 /** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */
@@ -62,6 +85,15 @@ export function stateChecks(
   const checks: Check[] = [{ key: keys.pair(endpoint, event), versionstamp }];
   if (isUntried(row)) checks.push({ key: firstKey(endpoint, event), versionstamp: null });
   return checks;
+}
+
+/** D1: what must be as it was read, so that an attempt is on record once; nothing for one of the hot path. */
+export function recordChecks({ item, target, pair }: Work): Check[] {
+  if (pair === null) return [];
+  const endpoint = target.row.id;
+  if (pair.replays !== undefined) return [{ key: keys.replays(endpoint), versionstamp: pair.replays }];
+  if (item.replay) return stateChecks(endpoint, item.event, pair);
+  return [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
 }
 
 /** The pair's row once the attempt is on record. */

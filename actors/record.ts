@@ -107,6 +107,7 @@ export class Recorder {
         const settled = await this.d.committer.commit(unit);
         if (settled.ok) return this.#committed(batch, settled.versionstamp);
         await this.#checkAgain(batch, tries);
+        if (batch.overfull) return this.#apart(batch);
       }
     } catch (error) {
       this.d.failed("record", error);
@@ -124,6 +125,11 @@ export class Recorder {
       // Whether it was committed is unknown: the rows, or the claims that run out, tell whoever looks next.
       for (const held of batch.helds()) this.lose(held);
     }
+  }
+
+  /** Gives everything back to its jobs, to be taken in smaller pieces. */
+  #apart(batch: RecordBatch): void {
+    for (const held of batch.restore()) this.#dirty.add(held);
   }
 
   /** Gives everything back to its jobs, but for claims that run out: somebody else answers for those. */

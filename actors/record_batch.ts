@@ -15,7 +15,7 @@ import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
-import { pairAfter, readPairs, stateChecks } from "./pair_state.ts";
+import { pairAfter, readPairs, recordChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
@@ -29,6 +29,8 @@ export interface RecordDeps extends RecordJobsDeps {
 /** Far below the commit's limits, so that a flush shares its commit with appends. */
 const MAX_SETTLEMENTS = 250;
 const MAX_CHECKED = 70;
+/** Left for the rows of endpoints' health and disabling. */
+const CHECKS_TO_SPARE = 20;
 /** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
 const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
 /** The state of a pair that nobody may have written. */
@@ -54,6 +56,7 @@ export class RecordBatch {
   #count = 0;
   #checked = 0;
   #failing = new Set<EndpointId>();
+  #guards = new Set<string>();
 
   constructor(readonly d: RecordDeps) {
     this.jobs = new RecordJobs(d);
@@ -61,6 +64,11 @@ export class RecordBatch {
 
   get full(): boolean {
     return this.#count >= MAX_SETTLEMENTS || this.#checked >= MAX_CHECKED;
+  }
+
+  /** More checks than one commit takes, now that each pair needs its own. */
+  get overfull(): boolean {
+    return this.#checked > MAX_CHECKS_PER_COMMIT - CHECKS_TO_SPARE;
   }
 
   get empty(): boolean {
@@ -103,12 +111,24 @@ export class RecordBatch {
     this.#count++;
     // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
     if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
-    if (recorded(settlement)) this.#checked += checksOf(work).length;
+    if (recorded(settlement)) this.#countChecks(work);
     if (settlement.kind !== "failed") return;
     if (settlement.error === "status_410") this.#checked++;
     if (this.#failing.has(work.target.row.id)) return;
     this.#failing.add(work.target.row.id);
     this.#checked++;
+  }
+
+  /** Works under one check count it once. */
+  #countChecks(work: Work): void {
+    const replays = work.pair?.replays;
+    if (replays === undefined) this.#checked += recordChecks(work).length;
+    else {
+      const name = `${work.target.row.id} ${replays}`;
+      if (this.#guards.has(name)) return;
+      this.#guards.add(name);
+      this.#checked++;
+    }
   }
 
   /** Gives everything back to its job, as if it had not been taken; answers the jobs. */
@@ -141,17 +161,18 @@ export class RecordBatch {
     this.jobs = new RecordJobs(this.d);
     this.closed = [], this.disabled = [], this.#results = [];
     const b: Draft = { checks: [], writes: [], carry: [], health: new Map(), book };
-    const pairs = new Set<string>();
+    const pairs = new Set<string>(), guards = new Set<string>();
     for (const { held, settlements, handover, close } of this.#taken) {
       b.checks.push({ key: held.key, versionstamp: held.versionstamp });
       for (const settlement of settlements) {
         const { work } = settlement;
         if (recorded(settlement)) {
-          const key = keys.pair(work.target.row.id, work.item.event);
-          const name = key.join(" ");
+          const endpoint = work.target.row.id, name = `${endpoint} ${work.item.event}`;
           if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
           pairs.add(name);
-          b.checks.push(...checksOf(work));
+          const guard = work.pair?.replays === undefined ? null : `${endpoint} ${work.pair.replays}`;
+          if (guard === null || !guards.has(guard)) b.checks.push(...recordChecks(work));
+          if (guard !== null) guards.add(guard);
         }
         switch (settlement.kind) {
           case "succeeded":
@@ -186,7 +207,10 @@ export class RecordBatch {
     };
   }
 
-  /** After a failed check: reads again; drops what another run recorded; returns the jobs whose claim is lost. */
+  /**
+   * After a failed check: reads again, each pair now under a check of its own; drops what another run recorded; returns the jobs
+   * whose claim is lost.
+   */
   async lost(kv: Kv): Promise<Held[]> {
     const rows = await getAll(kv, this.#taken.map(({ held }) => held.key));
     const lost = this.#taken.filter(({ held }, i) => rows[i]!.versionstamp !== held.versionstamp).map((
@@ -194,7 +218,10 @@ export class RecordBatch {
     ) => held);
     this.#taken = this.#taken.filter(({ held }) => !lost.includes(held));
     const works = this.#taken.flatMap(({ settlements }) => settlements.map(({ work }) => work));
-    await readPairs(kv, works.filter((work) => work.pair !== null));
+    const tried = works.filter((work) => work.pair !== null);
+    const guarded = tried.filter((work) => work.pair!.replays !== undefined);
+    await readPairs(kv, tried);
+    for (const work of guarded) this.#checked += recordChecks(work).length;
     for (const taken of this.#taken) {
       taken.settlements = taken.settlements.map((settlement) => {
         const { item, pair } = settlement.work;
@@ -257,7 +284,7 @@ export class RecordBatch {
     }
     const { value, versionstamp } = await this.d.kv.get<EndpointRow>(key);
     if (value === null || !value.enabled || value.deleted_at !== null) return;
-    if (b.checks.length > MAX_CHECKS_PER_COMMIT - 20) return; // too many at once: the next failure disables it
+    if (b.checks.length > MAX_CHECKS_PER_COMMIT - CHECKS_TO_SPARE) return; // too many at once: the next failure disables it
     b.checks.push({ key, versionstamp });
     const cause = { createdAt: trigger.created_at, event: trigger.event_id, attempt: trigger.attempt };
     const { writes, event } = disable({ ...work.target, row: value }, reason, cause, this.d);
@@ -282,13 +309,4 @@ const recorded = ({ kind }: Settlement): boolean =>
 function isHotFirst({ item, pair }: Work, at: number): boolean {
   const lag = at - ulidTime(item.event);
   return pair === null && item.attempt === 1 && lag >= 0 && lag <= MAX_FIRST_LAG_MS;
-}
-
-/** D1: what must be as it was read, so that the attempt is on record once. Only a replay may meet a first attempt of the hot path. */
-function checksOf({ item, target, pair }: Work): Check[] {
-  if (pair === null) return [];
-  const endpoint = target.row.id;
-  return item.replay
-    ? stateChecks(endpoint, item.event, pair)
-    : [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
 }

@@ -183,7 +183,7 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
   for (let tries = 0; tries < 12; tries++) {
     const now = d.now();
     const checks: Check[] = [];
-    const writes: Write[] = [...extra];
+    const writes: Write[] = [...extra, { op: "set", key: keys.replays(endpoint), value: true }];
     const items: DeliverItem[] = [], kept: DeliverItem[] = [];
     let keptUntil = now;
     const open = await underWay(

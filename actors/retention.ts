@@ -262,7 +262,7 @@ async function* everythingOf(d: RetentionDeps, endpoint: EndpointId): AsyncGener
   for (const prefix of [keys.attemptsOf(endpoint), keys.pairsOf(endpoint)]) {
     for await (const { key } of d.kv.list({ prefix }, { batchSize: PAGE })) yield { rows: [key] };
   }
-  yield { rows: [keys.health(endpoint), keys.endpoint(endpoint)] };
+  yield { rows: [keys.health(endpoint), keys.replays(endpoint), keys.endpoint(endpoint)] };
 }
 
 /** A family's rows behind the one named `after`. */

@@ -27,9 +27,17 @@ export interface Work {
   item: DeliverItem;
   /** Null when the payload is gone. */
   event: StoredEvent | null;
-  /** State of (endpoint, event) with the version it was read at; null on the hot path, where there can be none. */
-  pair: { row: PairRow | null; versionstamp: string | null } | null;
+  /** State of (endpoint, event) as it was read; null on the hot path, where there can be none. */
+  pair: WorkPair | null;
   started: boolean;
+}
+
+export interface WorkPair {
+  row: PairRow | null;
+  /** Of the pair's own row. */
+  versionstamp: string | null;
+  /** Version of the endpoint's `replays` row, read before it. Absent: the pair's own version has to be checked. */
+  replays?: string | null;
 }
 
 /** How a work ended, before it is recorded. */

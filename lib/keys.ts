@@ -96,6 +96,8 @@ export const fanoutJob = z.object({
   kind: z.literal("fanout"),
   /** Keys of the events one commit wrote. */
   events: z.array(id<EventKey>()),
+  /** Nobody has claimed it yet, so the first attempts of its events are under way nowhere. */
+  untouched: z.literal(true).optional(),
   /** The instance that holds the claim, while there is one. */
   by: z.string().optional(),
   /** How often processing threw. */
@@ -510,6 +512,8 @@ export const keys = {
   attemptsOf: (endpoint: EndpointId) => ["attempt", endpoint],
   pair: (endpoint: EndpointId, event: EventKey) => ["pair", endpoint, event],
   pairsOf: (endpoint: EndpointId) => ["pair", endpoint],
+  /** Written by every replay at an endpoint: one check of it stands for a check of each pair that was read after it. */
+  replays: (endpoint: EndpointId) => ["replays", endpoint],
 
   // tenancy
   partner: (partner: PartnerId) => ["partner", partner],

@@ -14,6 +14,8 @@ export interface Claim<J extends Job = Job> {
   /** Until when nobody else may take it, Unix ms. */
   until: number;
   job: J;
+  /** This is its first claim. */
+  untouched?: true;
 }
 
 export interface JobRow {
@@ -25,7 +27,7 @@ export interface JobRow {
 export interface Jobs {
   readonly instance: string;
   readonly shards: number;
-  /** A row due at `due`, and the doorbell that goes with it, if its bucket has not rung. */
+  /** A row due at `due`, and the doorbell that goes with it, if its bucket has not rung. Not claimed, and `untouched` as the job says. */
   write(job: Job, due: number): { row: JobRow; writes: Write[]; undo(): void };
   /** The same, already claimed by this instance (the hot hand-off). */
   writeClaimed<J extends Job>(job: J): { row: JobRow; writes: Write[]; undo(): void };
@@ -69,8 +71,14 @@ export function makeJobs(
     instance: deps.instance,
     shards: deps.shards,
     write: ({ by: _, ...job }, due) => put(job as Job, due),
-    writeClaimed: (job) => put({ ...job, by: deps.instance }, deps.now() + VISIBILITY_MS),
+    writeClaimed: (job) => put({ ...touched(job), by: deps.instance }, deps.now() + VISIBILITY_MS),
   };
+}
+
+function touched<J extends Job>(job: J): J {
+  if (job.kind === "deliver" || job.untouched === undefined) return job;
+  const { untouched: _, ...rest } = job;
+  return rest as J;
 }
 
 export const dueOf = (key: KvKey): number => key[2] as number;

@@ -139,7 +139,9 @@ export class Pump {
       });
       if (settled.ok) {
         const { key, due, job } = claimed.row;
-        this.d.take({ key, versionstamp: settled.versionstamp, until: due, job });
+        const first = row.value.kind === "fanout" && row.value.untouched;
+        const claim: Claim = { key, versionstamp: settled.versionstamp, until: due, job };
+        this.d.take(first ? { ...claim, untouched: true } : claim);
         return true;
       }
       claimed.undo();
