@@ -27,8 +27,6 @@ export interface PumpDeps {
 }
 
 const PAGE = 64;
-/** Pages of one shard looked at before it is the next shard's turn. */
-const PAGES_PER_TURN = 8;
 /** Pause after the store refused a claim. */
 const REFUSED_MS = 1_000;
 
@@ -90,42 +88,42 @@ export class Pump {
     this.#running = false;
   }
 
-  /** One look at every shard, from another one each time, so that none is starved. */
+  /**
+   * One page of every shard in turn, from another one each time, so that none is starved; again while some shard has more. What is
+   * taken of all shards is claimed together.
+   */
   async #round(): Promise<void> {
     const { shards } = this.d.jobs;
     const first = this.#turn++;
-    let next = this.d.now() + MINUTE_MS;
-    for (let i = 0; i < shards && !this.#stopped; i++) {
-      next = Math.min(next, await this.#shard((first + i) % shards));
+    for (;;) {
+      const looks: Look[] = [];
+      for (let i = 0; i < shards && !this.#stopped; i++) looks.push(await this.#look((first + i) % shards));
+      const answered = await Promise.all(looks.flatMap((look) => look.claims));
+      const next = Math.min(this.d.now() + MINUTE_MS, ...looks.map((look) => look.next));
+      // Not at once: the store may be down.
+      if (answered.includes(false)) return this.noteDue(Math.min(next, this.d.now() + REFUSED_MS));
+      if (this.#stopped || !looks.some((look) => look.more)) return this.noteDue(next);
     }
-    this.noteDue(next);
   }
 
-  /** Takes what is due in a shard; returns when to look again. */
-  async #shard(shard: number): Promise<number> {
-    for (let page = 0; page < PAGES_PER_TURN; page++) {
-      const rows = await headOfShard(this.d.kv, shard, PAGE);
-      const claims: Promise<boolean>[] = [];
-      const moves: Move[] = [];
-      let next = Infinity, full = false;
-      for (const row of rows) {
-        const due = dueOf(row.key);
-        if (due > this.d.now()) {
-          next = due;
-          break;
-        }
-        const admission = this.d.admit(row.value);
-        full = admission === "full";
-        if (full) break; // whoever frees room pokes
-        if (admission === "start") claims.push(this.#claim(row));
-        else moves.push({ row, due: laterOf(admission) });
+  /** Takes what is due in a page of a shard. */
+  async #look(shard: number): Promise<Look> {
+    const rows = await headOfShard(this.d.kv, shard, PAGE);
+    const look: Look = { claims: [], next: Infinity, more: rows.length === PAGE };
+    const moves: Move[] = [];
+    for (const row of rows) {
+      const due = dueOf(row.key);
+      const admission = due > this.d.now() ? null : this.d.admit(row.value);
+      if (admission === null) look.next = due;
+      if (admission === null || admission === "full") { // whoever frees room pokes
+        look.more = false;
+        break;
       }
-      for (const group of together(moves)) claims.push(this.#postpone(group));
-      const answered = await Promise.all(claims);
-      if (answered.includes(false)) return this.d.now() + REFUSED_MS; // not at once: the store may be down
-      if (full || next < Infinity || rows.length < PAGE || this.#stopped) return next;
+      if (admission === "start") look.claims.push(this.#claim(row));
+      else moves.push({ row, due: laterOf(admission) });
     }
-    return this.d.now();
+    for (const group of together(moves)) look.claims.push(this.#postpone(group));
+    return look;
   }
 
   /** False: the store did not answer. */
@@ -175,6 +173,16 @@ export class Pump {
       return false;
     }
   }
+}
+
+/** What a page of a shard came to. */
+interface Look {
+  /** False: the store did not answer. */
+  claims: Promise<boolean>[];
+  /** When the first row is due that is not yet. */
+  next: number;
+  /** All of it was taken, and more may be due. */
+  more: boolean;
 }
 
 /** A due row without room, and when it is to be looked at again. */
