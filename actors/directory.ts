@@ -23,9 +23,11 @@ export interface Target {
 
 /** Another isolate's change is seen this much later at the most; a change made in this isolate at once. */
 const FRESH_MS = 50;
+/** Asked again in the background this long before that, so that no attempt waits for a read behind a commit. */
+const RENEW_MS = 35;
 
 export interface Directory {
-  /** Reads the revision; drops what is stale. Called once a job, before its endpoints are looked up. */
+  /** Reads the revision; drops what is stale. Called once a job, after its events were made and before their endpoints are looked up. */
   refresh(): Promise<void>;
   /** The same endpoint as it is now, just before it is dialled (D2). No read while the directory is fresh. */
   current(target: Target): Target | Promise<Target | null>;
@@ -45,6 +47,7 @@ export function makeDirectory(deps: { kv: Kv; now(): number; clock(): number }):
   /** The read under way, and the one that begins after it. */
   let begun = Promise.resolve();
   let waiting: Promise<void> | null = null;
+  let renewing = false;
   const lists = new Cache<string, Target[]>(now, ENDPOINT_CACHE_MS);
   const single = new Cache<EndpointId, Target | null>(now, ENDPOINT_CACHE_MS);
 
@@ -79,8 +82,16 @@ export function makeDirectory(deps: { kv: Kv; now(): number; clock(): number }):
   }
 
   function current(target: Target): Target | Promise<Target | null> {
-    if (target.generation === generation && clock() < freshUntil) return target;
+    const left = target.generation === generation ? freshUntil - clock() : 0;
+    if (left < RENEW_MS && left > 0 && !renewing) renew();
+    if (left > 0) return target;
     return refresh().then(() => target.generation === generation ? target : endpoint(target.row.id));
+  }
+
+  function renew(): void {
+    renewing = true;
+    // When it fails, the attempt that then finds the directory stale asks again and says so.
+    refresh().catch(() => {}).then(() => renewing = false);
   }
 
   function candidates(event: MatchEvent): Promise<Target[]> {

@@ -20,17 +20,23 @@ export interface FanOutDeps {
   failed(event: EventKey, error: unknown): void;
 }
 
+/** The events of a commit of this isolate, and the directory's refresh that began with it, so that nothing is read behind it. */
+export interface Hot {
+  events: readonly StoredEvent[];
+  refreshed: Promise<void>;
+}
+
 /**
  * Makes the works of a Fanout job. On the hot path the events come in memory and nothing can have been tried yet; else they
  * are read, and the pair state says what is done. An event that throws goes on alone, so it holds up no neighbour.
  */
 export async function fanOut(
   held: Held<FanoutJob>,
-  hot: readonly StoredEvent[] | null,
+  hot: Hot | null,
   d: FanOutDeps,
 ): Promise<Work[]> {
-  await d.directory.refresh();
-  const events = hot ?? [...(await loadEvents(d.kv, held.job.events)).values()];
+  await (hot?.refreshed ?? d.directory.refresh());
+  const events = hot?.events ?? [...(await loadEvents(d.kv, held.job.events)).values()];
   const works: Work[] = [];
   for (const event of events) {
     try {

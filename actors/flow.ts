@@ -23,7 +23,7 @@ import { attempt, type DeliverDeps, openDeliver, settleWithoutRequest } from "./
 import type { Directory } from "./directory.ts";
 import { indexRoom, indexWrites } from "./event_index.ts";
 import type { StoredEvent } from "./event_store.ts";
-import { fanOut } from "./fan_out.ts";
+import { fanOut, type Hot } from "./fan_out.ts";
 import { Lanes } from "./lanes.ts";
 import { Recorder } from "./record.ts";
 import { giveBack } from "./give_back.ts";
@@ -135,6 +135,8 @@ export class Flow {
     const bytes = events.reduce((sum, event) => sum + event.body!.length, 0);
     const release = () => this.lanes.reserve(null, -events.length, -bytes);
     if (hot) this.lanes.reserve(null, events.length, bytes);
+    const refreshed = hot ? this.d.directory.refresh() : Promise.resolve();
+    refreshed.catch(() => {}); // said where it is awaited, if the commit lands
     const settled = (versionstamp: string | null) => {
       if (versionstamp === null) {
         if (hot) release();
@@ -144,7 +146,7 @@ export class Flow {
       if (!hot) return this.pump.poke();
       const { key, due } = written.row;
       const claim = { key, versionstamp, until: due, job: written.row.job as FanoutJob };
-      void this.#open(claim, events, release);
+      void this.#open(claim, { events, refreshed }, release);
     };
     return { writes: [...indexWrites(events), ...written.writes], settled };
   }
@@ -181,7 +183,7 @@ export class Flow {
 
   /** Stages by job kind. */
   readonly #stages = {
-    fanout: (held: Held<FanoutJob>, hot: readonly StoredEvent[] | null) =>
+    fanout: (held: Held<FanoutJob>, hot: Hot | null) =>
       fanOut(held, hot, {
         ...this.d,
         fanned: (event) => this.d.observer.fanned(event, held.takenAt),
@@ -191,7 +193,7 @@ export class Flow {
   };
 
   /** A claimed job becomes works, and each work enters its endpoint's lane, in the room that was promised to the job. */
-  async #open(claim: Claim, hot: readonly StoredEvent[] | null, release: () => void): Promise<void> {
+  async #open(claim: Claim, hot: Hot | null, release: () => void): Promise<void> {
     const held = hold(claim, this.d.now());
     this.#held.add(held);
     this.#opening++;
@@ -205,7 +207,7 @@ export class Flow {
     this.#freed();
   }
 
-  async #worksOf(held: Held, hot: readonly StoredEvent[] | null): Promise<Work[]> {
+  async #worksOf(held: Held, hot: Hot | null): Promise<Work[]> {
     try {
       return held.job.kind === "fanout"
         ? await this.#stages.fanout(held as Held<FanoutJob>, hot)
