@@ -228,18 +228,24 @@ export class Flow {
     }
   }
 
-  /** One attempt, in its lane. Never rejects. */
-  async #deliver(work: Work): Promise<void> {
+  /** One attempt, in its lane. Never rejects. @returns how long the endpoint took, ms; null when it was not asked. */
+  async #deliver(work: Work): Promise<number | null> {
     work.started = true;
-    if (!work.held.open.has(work)) return; // its job was lost while it waited: somebody else answers for it
+    if (!work.held.open.has(work)) return null; // its job was lost while it waited: somebody else answers for it
+    const settlement = await this.#attempt(work);
+    this.recorder.settle(settlement);
+    return settlement.kind === "succeeded" || settlement.kind === "failed" ? settlement.durationMs : null;
+  }
+
+  async #attempt(work: Work): Promise<Settlement> {
     try {
       const target = await this.d.directory.current(work.target);
-      if (target === null) return this.recorder.settle({ kind: "nothing", work });
+      if (target === null) return { kind: "nothing", work };
       work.target = target;
-      this.recorder.settle(await settleWithoutRequest(work, this.d) ?? await attempt(work, this.d));
+      return await settleWithoutRequest(work, this.d) ?? await attempt(work, this.d);
     } catch (error) {
       this.d.observer.failed("deliver", error);
-      this.recorder.settle({ kind: "threw", work });
+      return { kind: "threw", work };
     }
   }
 

@@ -55,8 +55,8 @@ export class Lanes<W> {
   constructor(
     readonly limits: LaneLimits,
     readonly now: () => number,
-    /** Runs one attempt; never rejects. */
-    readonly run: (work: W) => Promise<void>,
+    /** Runs one attempt; never rejects. Tells how long the endpoint took, ms, if it was asked: what we wait for is not its doing. */
+    readonly run: (work: W) => Promise<number | null>,
     /** Called when something ended, was taken out, or its room was given back. */
     readonly freed: () => void,
     readonly bytesOf: (work: W) => number,
@@ -185,11 +185,12 @@ export class Lanes<W> {
   async #runOne(endpoint: EndpointId, lane: Lane<W>, work: W): Promise<void> {
     lane.inFlight++;
     this.#inFlight++;
-    const began = this.now();
-    await this.run(work);
-    lane.durationMs += (this.now() - began - lane.durationMs) / 8;
-    lane.ended++;
-    lane.endedAt = this.now();
+    const took = await this.run(work);
+    if (took !== null) {
+      lane.durationMs += (took - lane.durationMs) / 8;
+      lane.ended++;
+      lane.endedAt = this.now();
+    }
     lane.inFlight--;
     this.#inFlight--;
     this.size--;

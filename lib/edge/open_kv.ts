@@ -36,12 +36,28 @@ export async function openKv(path: string, timers: Timers = realTimers): Promise
   const place = kvPlace(path);
   try {
     if (place === "file") Deno.mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
-    const opened = await patiently(() => Deno.openKv(place === "platform" ? undefined : path), timers);
-    const kv = place === "file" ? patient(opened, timers) : opened;
+    const open = () => patiently(() => Deno.openKv(place === "platform" ? undefined : path), timers);
+    const kv = place === "file" ? readApart(patient(await open(), timers), await open()) : await open();
     return { kv, place, maxInFlight: place === "memory" || place === "file" ? 1 : REMOTE_IN_FLIGHT };
   } catch (error) {
     throw new OpenKvError(explain(path, place, error), { cause: error });
   }
+}
+
+/**
+ * One store of two connections to its file. A connection does one thing at a time, so a read would wait for the commits before it,
+ * fsync included; on its own connection it waits for none, and still sees every commit that was answered.
+ */
+function readApart(kv: Deno.Kv, reader: Deno.Kv): Deno.Kv {
+  kv.get = reader.get.bind(reader);
+  kv.getMany = reader.getMany.bind(reader);
+  kv.list = reader.list.bind(reader);
+  const close = kv.close.bind(kv);
+  kv.close = () => {
+    reader.close();
+    close();
+  };
+  return kv;
 }
 
 function explain(path: string, place: KvPlace, error: unknown): string {

@@ -10,8 +10,8 @@ const LIMITS = { maxInFlight: 512, maxPerEndpoint: 32, maxWaitingPerEndpoint: 51
 /** Lanes whose clock the test moves, and attempts that end when it says so. */
 function lanesOf() {
   let now = Date.UTC(2026, 9, 1);
-  const ends: (() => void)[] = [];
-  const run = () => new Promise<void>((resolve) => ends.push(resolve));
+  const ends: ((took: number | null) => void)[] = [];
+  const run = () => new Promise<number | null>((resolve) => ends.push(resolve));
   const lanes = new Lanes<number>(LIMITS, () => now, run, () => {}, () => 0);
   return {
     lanes,
@@ -20,11 +20,11 @@ function lanesOf() {
     },
     pass: (ms: number) => void (now += ms),
     /** The lane learns how long attempts take. */
-    async learn(ms: number) {
+    async learn(ms: number, took: (ms: number) => number | null = (ms) => ms) {
       for (let i = 0; i < 60; i++) {
         lanes.push(DEAD, i);
         now += ms;
-        ends.pop()!();
+        ends.pop()!(took(ms));
         await undefined;
         await new Promise((resolve) => resolve(null));
       }
@@ -39,6 +39,16 @@ Deno.test("pace: rows of a full lane come back as it is likely to have room, non
   assert.ok(dues[0]! >= 500 && dues[0]! <= 505, `${dues[0]}`);
   assert.ok(Math.abs(dues.at(-1)! - (500 + 1_000 * 2)) < 100, `${dues.at(-1)}: 32 at a time, 64 ms each`);
   assert.deepEqual(dues, [...dues].sort((x, y) => x - y));
+});
+
+Deno.test("pace: what an attempt waited for us is not the endpoint's doing, and one that asked nobody teaches nothing", async () => {
+  const b = lanesOf();
+  await b.learn(64);
+  const quick = b.lanes.later(DEAD, 100) - b.now;
+  await b.learn(5_000, () => 64);
+  await b.learn(5_000, () => null);
+  b.pass(MINUTE_MS);
+  assert.equal(b.lanes.later(DEAD, 100) - b.now, quick);
 });
 
 Deno.test("pace: a backlog of a lane that stands still costs the store at most 500 moves a second, however large it is", async () => {
