@@ -20,6 +20,7 @@ Deno.test("D1: two fan-outs of one event that end in the same flush record one a
   world(async (w) => {
     const tenant = await w.tenant();
     await w.append(tenant, 1); // before the endpoint: no delivery of its own
+    await w.settle();
     const endpoint = await w.endpoint(tenant, URL);
     await w.settle();
     w.net.at(URL, () => gate.promise);
