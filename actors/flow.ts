@@ -61,6 +61,8 @@ export interface FlowObserver {
 
 /** Works kept in memory for each one that may be in flight. */
 const IN_MEMORY_FACTOR = 4;
+/** The same for what the pump takes while no endpoint has shown that it is quick: more would only go back to the store. */
+const UNPROVEN_FACTOR = 2;
 /** Payload bytes kept in memory, roughly: past them nothing more is taken on. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** Until it is opened a Fanout job counts as this many works, and as the payload one commit can write. */
@@ -250,7 +252,7 @@ export class Flow {
   }
 
   #admit(job: Job): Admission {
-    if (!this.#hasRoom() || this.#stopping) {
+    if (!this.#hasRoom(this.#pumpRoom) || this.#stopping) {
       this.#hungry = true;
       return "full";
     }
@@ -271,14 +273,18 @@ export class Flow {
     } else this.lanes.reserve(null, sign * Math.min(job.events.length, FANOUT_ROOM), sign * FANOUT_BYTES);
   }
 
-  #hasRoom(): boolean {
-    return this.lanes.size < IN_MEMORY_FACTOR * this.d.maxInFlight && this.lanes.bytes < IN_MEMORY_BYTES;
+  #hasRoom(works = IN_MEMORY_FACTOR * this.d.maxInFlight): boolean {
+    return this.lanes.size < works && this.lanes.bytes < IN_MEMORY_BYTES;
+  }
+
+  get #pumpRoom(): number {
+    return (this.lanes.anyProven ? IN_MEMORY_FACTOR : UNPROVEN_FACTOR) * this.d.maxInFlight;
   }
 
   #freed(): void {
     if (this.#stopping) return this.#quiet ? this.#emptied?.() : undefined;
     // Half empty: worth a look at what waits in the store.
-    if (!this.#hungry || this.lanes.size > IN_MEMORY_FACTOR * this.d.maxInFlight / 2) return;
+    if (!this.#hungry || this.lanes.size > this.#pumpRoom / 2) return;
     if (this.lanes.bytes > IN_MEMORY_BYTES / 2) return;
     this.#hungry = false;
     this.pump.poke();

@@ -47,6 +47,7 @@ export class Lanes<W> {
   /** Payload bytes of what is waiting, in flight and promised, each work's counted on its own. */
   bytes = 0;
   #inFlight = 0;
+  #provenUntil = -Infinity;
   #lanes = new Map<EndpointId, Lane<W>>();
   /** Lanes that could start something, in turn. */
   #ready: EndpointId[] = [];
@@ -92,6 +93,11 @@ export class Lanes<W> {
     const { maxPerEndpoint, maxWaitingProven } = this.limits;
     return ended >= maxPerEndpoint && this.now() - endedAt < PROVEN_MS &&
       durationMs * maxWaitingProven / maxPerEndpoint < PROVEN_MS;
+  }
+
+  /** Some endpoint has just shown that it answers fast enough to be given a full memory. */
+  get anyProven(): boolean {
+    return this.now() < this.#provenUntil;
   }
 
   /** Promises room (negative: gives it back), in this endpoint's lane or, with null, in the isolate alone. */
@@ -190,6 +196,7 @@ export class Lanes<W> {
       lane.durationMs += (took - lane.durationMs) / 8;
       lane.ended++;
       lane.endedAt = this.now();
+      if (this.#proven(lane)) this.#provenUntil = lane.endedAt + PROVEN_MS;
     }
     lane.inFlight--;
     this.#inFlight--;
