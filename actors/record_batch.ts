@@ -1,16 +1,11 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import { type EndpointId, firstDelivery, idAt, ulidTime } from "../lib/ids.ts";
+import type { EndpointId } from "../lib/ids.ts";
 import { type AttemptRow, type EndpointRow, type HealthRow, keys } from "../lib/keys.ts";
-import {
-  HANDOVER_AFTER_MS,
-  MAX_ATTEMPTS,
-  MAX_CHECKS_PER_COMMIT,
-  MAX_FIRST_LAG_MS,
-  SECOND_MS,
-} from "../lib/limits.ts";
+import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
+import { attemptRow, isHotFirst, type Recorded } from "./attempt_row.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
@@ -232,42 +227,23 @@ export class RecordBatch {
     return lost;
   }
 
-  async #attempted(
-    settlement: Settlement & { kind: "succeeded" | "failed" | "dead" },
-    b: Draft,
-  ): Promise<void> {
-    const { work, at } = settlement;
-    const { item, target, event } = work;
+  async #attempted(settlement: Recorded, b: Draft): Promise<void> {
+    const { work } = settlement;
+    const { item, target } = work;
     const endpoint = target.row.id;
     const retryAfter = settlement.kind === "failed" ? settlement.retryAfterMs : undefined;
     const k = item.attempt - item.first + 1;
     invariant(k >= 1 && k <= MAX_ATTEMPTS, "D1");
     const delay = settlement.kind === "failed" ? this.d.nextDelayMs(k, retryAfter) : null;
     const next = delay === null ? null : this.d.now() + delay;
-    const dead = settlement.kind === "dead" || (settlement.kind === "failed" && next === null);
-    const hot = isHotFirst(work, at);
-    const row: AttemptRow = {
-      id: hot ? firstDelivery(endpoint, item.event) : idAt(this.d.ids, "delivery", at),
-      event: item.event,
-      event_id: item.id,
-      event_type: item.type,
-      tenant_id: event === null ? target.row.tenant_id : event.tenant,
-      attempt: item.attempt,
-      first_attempt: item.first,
-      status: dead ? "dead" : settlement.kind === "succeeded" ? "succeeded" : "failed",
-      http_status: settlement.kind === "dead" ? null : settlement.httpStatus,
-      error: settlement.kind === "succeeded" ? null : settlement.error,
-      duration_ms: settlement.kind === "dead" ? 0 : Math.round(settlement.durationMs),
-      next_attempt_at: next,
-      created_at: at,
-    };
+    const row = attemptRow(settlement, next, this.d.ids);
     b.writes.push({ op: "set", key: keys.attempt(endpoint, row.id), value: row });
     // A first success of the hot path is its pair's state itself (pair_state.ts).
-    if (!hot || row.status !== "succeeded") {
+    if (!isHotFirst(settlement) || row.status !== "succeeded") {
       const pair = pairAfter(work.pair?.row ?? null, row);
       b.writes.push({ op: "set", key: keys.pair(endpoint, item.event), value: pair });
     }
-    this.#results.push({ settlement, dead: dead && settlement.kind === "failed" });
+    this.#results.push({ settlement, dead: row.status === "dead" && settlement.kind === "failed" });
     if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);
     if (settlement.kind === "dead") return;
     const health = observe(b.health.get(endpoint) ?? b.book.of(endpoint), settlement);
@@ -304,9 +280,3 @@ export class RecordBatch {
 /** Whether the settlement writes an attempt row. */
 const recorded = ({ kind }: Settlement): boolean =>
   kind === "succeeded" || kind === "failed" || kind === "dead";
-
-/** Whether the event names the attempt's row: nobody else may have tried it, and its time is that of the event, nearly. */
-function isHotFirst({ item, pair }: Work, at: number): boolean {
-  const lag = at - ulidTime(item.event);
-  return pair === null && item.attempt === 1 && lag >= 0 && lag <= MAX_FIRST_LAG_MS;
-}
