@@ -54,6 +54,14 @@ async function bench(store: Deno.Kv, options: { shards?: number; doorbell?: bool
     names: () => taken.map((claim) => nameOf(claim.job)),
     put: (name: string, due: number, shard = 0) =>
       store.set(keys.job(shard, due, `J-${name}` as JobId), job(name)),
+    putJob: (one: Job, due: number, id: string) => store.set(keys.job(0, due, id as JobId), one),
+    stored: async () => {
+      const rows: { due: number; job: Job }[] = [];
+      for await (const { key, value } of store.list<Job>({ prefix: keys.jobs() })) {
+        rows.push({ due: dueOf(key), job: value });
+      }
+      return rows;
+    },
     rows: async () => {
       const rows: [name: string, due: number, by: string | undefined][] = [];
       for await (const { key, value } of store.list<Job>({ prefix: keys.jobs() })) {

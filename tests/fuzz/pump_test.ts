@@ -1,8 +1,8 @@
 /** The pump over a real KV, committer and job rows: what it claims, what it leaves, and when it looks again (DESIGN "Pump", J3). */
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
-import type { JobId } from "../../lib/ids.ts";
-import { type Job, keys } from "../../lib/keys.ts";
+import type { EndpointId, EventId, EventKey, JobId } from "../../lib/ids.ts";
+import { type DeliverJob, type Job, keys } from "../../lib/keys.ts";
 import { MINUTE_MS, SECOND_MS, VISIBILITY_MS } from "../../lib/limits.ts";
 import { job, withPump } from "./pump_bench.ts";
 
@@ -295,6 +295,48 @@ Deno.test(
     assert.equal(b.names().indexOf("other"), 64);
     assert.equal(new Set(b.names()).size, 601);
   }, { shards: 2 }),
+);
+
+Deno.test(
+  "pump: rows of one endpoint that are moved go on as one, up to 20 items; what threw and what is no delivery stays alone",
+  withPump(async (b) => {
+    const now = b.time.now, order: string[] = [];
+    const deliver = (endpoint: string, items: number, throws?: number): Job => ({
+      v: 1,
+      kind: "deliver",
+      endpoint: endpoint as EndpointId,
+      items: Array.from({ length: items }, (_, i) => {
+        const event = `${endpoint}${order.push(endpoint)}.${i}` as EventKey;
+        return { event, id: `evt_${event}` as EventId, type: "t", attempt: 1, first: 1, replay: false };
+      }),
+      ...throws === undefined ? {} : { throws },
+    });
+    const jobs = [
+      deliver("a", 8),
+      deliver("b", 1),
+      deliver("a", 12),
+      deliver("a", 1),
+      deliver("a", 2, 1),
+      job("f"),
+      deliver("a", 3),
+      job("g"),
+    ];
+    for (const [i, one] of jobs.entries()) await b.putJob(one, now - 100 + i, `J${i}`);
+    let asked = 0;
+    b.at.admit = () => ({ later: now + 60_000 + asked++ });
+    b.pump.start();
+    await b.settle();
+    const itemsOf = (...from: number[]) => from.flatMap((i) => (jobs[i] as DeliverJob).items);
+    const stored = (await b.stored()).map(({ due, job }) => ({ due: due - now - 60_000, job }));
+    assert.deepEqual(stored, [
+      { due: 1, job: jobs[1] },
+      { due: 2, job: { ...jobs[0], items: itemsOf(0, 2) } },
+      { due: 4, job: jobs[4] },
+      { due: 5, job: jobs[5] },
+      { due: 6, job: { ...jobs[3], items: itemsOf(3, 6) } },
+      { due: 7, job: jobs[7] },
+    ]);
+  }),
 );
 
 Deno.test(
