@@ -131,15 +131,11 @@ function timePart(timeMs: number): string {
   return time;
 }
 
-/** What a character of a ULID stands for, by its code. */
-const DIGITS = new Uint8Array(128);
-for (let i = 0; i < CROCKFORD.length; i++) DIGITS[CROCKFORD.charCodeAt(i)] = i;
-
 /** The time part of a ULID (with or without its prefix), in ms. */
 export function ulidTime(id: string): number {
   const at = id.lastIndexOf("_") + 1;
   let ms = 0;
-  for (let i = at; i < at + 10; i++) ms = ms * 32 + (DIGITS[id.charCodeAt(i)] ?? 0);
+  for (let i = at; i < at + 10; i++) ms = ms * 32 + (VALUES[id.charCodeAt(i)] ?? 0);
   return ms;
 }
 
