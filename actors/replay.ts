@@ -183,7 +183,8 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
   for (let tries = 0; tries < 12; tries++) {
     const now = d.now();
     const checks: Check[] = [];
-    const writes: Write[] = [...extra, { op: "set", key: keys.replays(endpoint), value: true }];
+    const writes: Write[] = [...extra];
+    if (batch.length > 0) writes.push({ op: "set", key: keys.replays(endpoint), value: true });
     const items: DeliverItem[] = [], kept: DeliverItem[] = [];
     let keptUntil = now;
     const open = await underWay(
