@@ -37,7 +37,10 @@ export async function openKv(path: string, timers: Timers = realTimers): Promise
   try {
     if (place === "file") Deno.mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
     const open = () => patiently(() => Deno.openKv(place === "platform" ? undefined : path), timers);
-    const kv = place === "file" ? readApart(patient(await open(), timers), await open()) : await open();
+    const kv = await open();
+    if (place === "file") {
+      readApart(patient(kv, timers), await open().catch((error) => (kv.close(), Promise.reject(error))));
+    }
     return { kv, place, maxInFlight: place === "memory" || place === "file" ? 1 : REMOTE_IN_FLIGHT };
   } catch (error) {
     throw new OpenKvError(explain(path, place, error), { cause: error });
@@ -48,7 +51,7 @@ export async function openKv(path: string, timers: Timers = realTimers): Promise
  * One store of two connections to its file. A connection does one thing at a time, so a read would wait for the commits before it,
  * fsync included; on its own connection it waits for none, and still sees every commit that was answered.
  */
-function readApart(kv: Deno.Kv, reader: Deno.Kv): Deno.Kv {
+function readApart(kv: Deno.Kv, reader: Deno.Kv): void {
   kv.get = reader.get.bind(reader);
   kv.getMany = reader.getMany.bind(reader);
   kv.list = reader.list.bind(reader);
@@ -57,7 +60,6 @@ function readApart(kv: Deno.Kv, reader: Deno.Kv): Deno.Kv {
     reader.close();
     close();
   };
-  return kv;
 }
 
 function explain(path: string, place: KvPlace, error: unknown): string {
