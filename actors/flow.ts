@@ -129,11 +129,14 @@ export class Flow {
    * memory when there is room, else due now for the pump: memory stays bounded however large the backlog.
    */
   combine(events: readonly StoredEvent[]): Combined {
-    const job: FanoutJob = { v: 1, kind: "fanout", events: events.map((event) => event.key) };
+    const job: FanoutJob = {
+      v: 1,
+      kind: "fanout",
+      events: events.map((event) => event.key),
+      untouched: true,
+    };
     const hot = this.d.hotHandOff && !this.#stopping && this.#hasRoom();
-    const written = hot
-      ? this.d.jobs.writeClaimed(job)
-      : this.d.jobs.write({ ...job, untouched: true }, this.d.now());
+    const written = hot ? this.d.jobs.writeClaimed(job) : this.d.jobs.write(job, this.d.now());
     const bytes = events.reduce((sum, event) => sum + event.body!.length, 0);
     const release = () => this.lanes.reserve(null, -events.length, -bytes);
     if (hot) this.lanes.reserve(null, events.length, bytes);
