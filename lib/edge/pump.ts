@@ -97,8 +97,12 @@ export class Pump {
     const first = this.#turn++;
     for (;;) {
       const looks: Look[] = [];
-      for (let i = 0; i < shards && !this.#stopped; i++) looks.push(await this.#look((first + i) % shards));
-      const answered = await Promise.all(looks.flatMap((look) => look.claims));
+      let answered: boolean[] = [];
+      try {
+        for (let i = 0; i < shards && !this.#stopped; i++) looks.push(await this.#look((first + i) % shards));
+      } finally { // also when a shard cannot be read: no claim is under way behind a round
+        answered = await Promise.all(looks.flatMap((look) => look.claims));
+      }
       const next = Math.min(this.d.now() + MINUTE_MS, ...looks.map((look) => look.next));
       // Not at once: the store may be down.
       if (answered.includes(false)) return this.noteDue(Math.min(next, this.d.now() + REFUSED_MS));
