@@ -1,5 +1,5 @@
 /** The row of an attempt, as its settlement tells it ("Delivering an attempt", step 5): the document's `webhook_deliveries`. */
-import { firstDelivery, idAt, type Ids, ulidTime } from "../lib/ids.ts";
+import { type DeliveryId, ulidTime } from "../lib/ids.ts";
 import type { AttemptRow } from "../lib/keys.ts";
 import { MAX_FIRST_LAG_MS } from "../lib/limits.ts";
 import type { Settlement, Work } from "./work.ts";
@@ -8,12 +8,11 @@ import type { Settlement, Work } from "./work.ts";
 export type Recorded = Settlement & { kind: "succeeded" | "failed" | "dead" };
 
 /** @param next when the next attempt comes, Unix ms; null: never. A failure without one is dead. */
-export function attemptRow(settlement: Recorded, next: number | null, ids: Ids): AttemptRow {
+export function attemptRow(settlement: Recorded, id: DeliveryId, next: number | null): AttemptRow {
   const { work: { item, target, event }, kind, at } = settlement;
-  const endpoint = target.row.id;
   const dead = kind === "dead" || (kind === "failed" && next === null);
   return {
-    id: isHotFirst(settlement) ? firstDelivery(endpoint, item.event) : idAt(ids, "delivery", at),
+    id,
     event: item.event,
     event_id: item.id,
     event_type: item.type,

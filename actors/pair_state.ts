@@ -40,10 +40,11 @@ export async function readState(kv: Kv, endpoint: EndpointId, event: EventKey): 
 
 /** Fills in the state of works that may have been tried before, each to be recorded under a check of its own. */
 export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
-  await forEachEndpoint(works, async (endpoint, group) => {
+  const groups = Map.groupBy(works, (work) => work.target.row.id);
+  await Promise.all([...groups].map(async ([endpoint, group]) => {
     const states = await readStates(kv, endpoint, group.map((work) => work.item.event));
     group.forEach((work, i) => work.pair = states[i]!);
-  });
+  }));
 }
 
 /**
@@ -52,22 +53,14 @@ export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
  * events may be in two such jobs.
  */
 export async function readPairsOfUntouched(kv: Kv, works: readonly Work[]): Promise<void> {
-  await forEachEndpoint(works, async (endpoint, group) => {
-    const { versionstamp: replays } = await kv.get(keys.replays(endpoint)); // before the pairs
-    const states = await readStates(kv, endpoint, group.map((work) => work.item.event));
-    group.forEach((work, i) => {
-      const state = states[i]!, guarded = state.row === null && work.event?.kind !== "platform";
-      work.pair = guarded ? { ...state, replays } : state;
-    });
-  });
-}
-
-async function forEachEndpoint(
-  works: readonly Work[],
-  read: (endpoint: EndpointId, group: Work[]) => Promise<void>,
-): Promise<void> {
-  const groups = Map.groupBy(works, (work) => work.target.row.id);
-  await Promise.all([...groups].map(([endpoint, group]) => read(endpoint, group)));
+  const endpoints = [...new Set(works.map((work) => work.target.row.id))];
+  const found = await getAll(kv, endpoints.map(keys.replays)); // before the pairs
+  const replays = new Map(endpoints.map((endpoint, i) => [endpoint, found[i]!.versionstamp]));
+  await readPairs(kv, works);
+  for (const work of works) {
+    if (work.pair!.row !== null || work.event?.kind === "platform") continue;
+    work.pair = { ...work.pair!, replays: replays.get(work.target.row.id)! };
+  }
 }
 
 /** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */

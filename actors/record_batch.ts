@@ -1,6 +1,6 @@
 /** One flush of the recorder: which held jobs and settlements it takes, and the unit it becomes. */
 import { invariant, unreachable } from "../lib/errors.ts";
-import type { EndpointId } from "../lib/ids.ts";
+import { type EndpointId, firstDelivery, idAt } from "../lib/ids.ts";
 import { type AttemptRow, type EndpointRow, type HealthRow, keys } from "../lib/keys.ts";
 import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } from "../lib/limits.ts";
 import type { Unit } from "../lib/edge/committer.ts";
@@ -106,24 +106,12 @@ export class RecordBatch {
     this.#count++;
     // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
     if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
-    if (recorded(settlement)) this.#countChecks(work);
+    if (recorded(settlement)) this.#checked += newChecks(work, this.#guards).length;
     if (settlement.kind !== "failed") return;
     if (settlement.error === "status_410") this.#checked++;
     if (this.#failing.has(work.target.row.id)) return;
     this.#failing.add(work.target.row.id);
     this.#checked++;
-  }
-
-  /** Works under one check count it once. */
-  #countChecks(work: Work): void {
-    const replays = work.pair?.replays;
-    if (replays === undefined) this.#checked += recordChecks(work).length;
-    else {
-      const name = `${work.target.row.id} ${replays}`;
-      if (this.#guards.has(name)) return;
-      this.#guards.add(name);
-      this.#checked++;
-    }
   }
 
   /** Gives everything back to its job, as if it had not been taken; answers the jobs. */
@@ -162,12 +150,10 @@ export class RecordBatch {
       for (const settlement of settlements) {
         const { work } = settlement;
         if (recorded(settlement)) {
-          const endpoint = work.target.row.id, name = `${endpoint} ${work.item.event}`;
+          const name = `${work.target.row.id} ${work.item.event}`;
           if (pairs.has(name)) continue; // D1: two jobs for one pair ended together; the first one's result stands
           pairs.add(name);
-          const guard = work.pair?.replays === undefined ? null : `${endpoint} ${work.pair.replays}`;
-          if (guard === null || !guards.has(guard)) b.checks.push(...recordChecks(work));
-          if (guard !== null) guards.add(guard);
+          b.checks.push(...newChecks(work, guards));
         }
         switch (settlement.kind) {
           case "succeeded":
@@ -236,10 +222,12 @@ export class RecordBatch {
     invariant(k >= 1 && k <= MAX_ATTEMPTS, "D1");
     const delay = settlement.kind === "failed" ? this.d.nextDelayMs(k, retryAfter) : null;
     const next = delay === null ? null : this.d.now() + delay;
-    const row = attemptRow(settlement, next, this.d.ids);
+    const hot = isHotFirst(settlement);
+    const id = hot ? firstDelivery(endpoint, item.event) : idAt(this.d.ids, "delivery", settlement.at);
+    const row = attemptRow(settlement, id, next);
     b.writes.push({ op: "set", key: keys.attempt(endpoint, row.id), value: row });
     // A first success of the hot path is its pair's state itself (pair_state.ts).
-    if (!isHotFirst(settlement) || row.status !== "succeeded") {
+    if (!hot || row.status !== "succeeded") {
       const pair = pairAfter(work.pair?.row ?? null, row);
       b.writes.push({ op: "set", key: keys.pair(endpoint, item.event), value: pair });
     }
@@ -275,6 +263,13 @@ export class RecordBatch {
     for (const job of held.again) this.jobs.again(job);
     this.closed.push(held);
   }
+}
+
+/** The checks of a work, but the one it shares with others of its endpoint if `said` has it; adds that. */
+function newChecks(work: Work, said: Set<string>): Check[] {
+  const replays = work.pair?.replays;
+  const shared = replays !== undefined && said.size === said.add(`${work.target.row.id} ${replays}`).size;
+  return shared ? [] : recordChecks(work);
 }
 
 /** Whether the settlement writes an attempt row. */
