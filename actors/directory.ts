@@ -23,7 +23,7 @@ export interface Target {
 
 /** Another isolate's change is seen this much later at the most; a change made in this isolate at once. */
 const FRESH_MS = 50;
-/** Asked again in the background this long before that, so that no attempt waits for a read behind a commit. */
+/** Asked again in the background this long before that, so that no attempt waits for that read. */
 const RENEW_MS = 35;
 
 export interface Directory {

@@ -62,6 +62,7 @@ export interface CommitterOptions {
 
 /** Turns of the microtask queue a freed slot waits before it starts: a caller's way from its result to its next unit. */
 const GATHER_HOPS = 40;
+/** Fewer units are not worth a commit of their own while more may come. */
 const MIN_GATHERED = 16;
 /** How far past units that cannot join a commit it looks for ones that can. */
 const MAX_PASSED_OVER = 64;
