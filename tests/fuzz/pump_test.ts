@@ -285,6 +285,27 @@ Deno.test(
 );
 
 Deno.test(
+  "pump: stop waits for a claim under way also when the next shard cannot be read",
+  withPump(async (b) => {
+    await b.put("a", b.time.now, 0);
+    const gate = Promise.withResolvers<void>();
+    b.kv.beforeCommit = () => gate.promise;
+    b.kv.beforeRead = ([, shard]) => {
+      if (shard === 1) throw new Error("this shard is gone");
+    };
+    b.pump.start();
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    let stopped = false;
+    const stop = b.pump.stop().then(() => void (stopped = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(stopped, false);
+    gate.resolve();
+    await stop;
+    assert.deepEqual([b.names(), b.failed], [["a"], ["pump"]]);
+  }, { shards: 2 }),
+);
+
+Deno.test(
   "pump: a backlog longer than a page is taken whole; after each page the other shards have their turn",
   withPump(async (b) => {
     for (let i = 0; i < 600; i++) await b.put(`a${String(i).padStart(3, "0")}`, b.time.now - 1_000 + i, 0);
