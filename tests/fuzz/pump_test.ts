@@ -288,13 +288,16 @@ Deno.test(
   "pump: stop waits for a claim under way also when the next shard cannot be read",
   withPump(async (b) => {
     await b.put("a", b.time.now, 0);
-    const gate = Promise.withResolvers<void>();
-    b.kv.beforeCommit = () => gate.promise;
+    const gate = Promise.withResolvers<void>(), claiming = Promise.withResolvers<void>();
+    const unread = Promise.withResolvers<void>();
+    b.kv.beforeCommit = () => (claiming.resolve(), gate.promise);
     b.kv.beforeRead = ([, shard]) => {
-      if (shard === 1) throw new Error("this shard is gone");
+      if (shard !== 1) return;
+      unread.resolve();
+      throw new Error("this shard is gone");
     };
     b.pump.start();
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([claiming.promise, unread.promise]);
     let stopped = false;
     const stop = b.pump.stop().then(() => void (stopped = true));
     await new Promise((resolve) => setImmediate(resolve));
@@ -416,9 +419,12 @@ Deno.test(
     const gate = Promise.withResolvers<void>();
     await b.put("a", b.time.now, 0);
     await b.put("b", b.time.now, 1);
-    b.kv.beforeCommit = () => gate.promise;
+    const claiming = Promise.withResolvers<void>(), looked = Promise.withResolvers<void>();
+    b.kv.beforeCommit = () => (claiming.resolve(), gate.promise);
+    b.kv.beforeRead = ([, shard]) => void (shard === 1 && looked.resolve());
     b.pump.start();
-    while (b.kv.commits === 0) await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([claiming.promise, looked.promise]);
+    b.kv.beforeRead = null;
     let stopped = false;
     const stop = b.pump.stop().then(() => void (stopped = true));
     await new Promise((resolve) => setImmediate(resolve));
