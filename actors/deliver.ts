@@ -98,17 +98,13 @@ export async function request(
   if (secrets === null) return "secret_unavailable";
   const timestamp = Math.floor(at / 1_000);
   const body = event.body!;
-  let signature = signatureHeader(secrets.current, secrets.previous, event.id, timestamp, body);
-  if (secrets.v1a !== null) {
-    for (const sign of secrets.v1a) signature += ` ${sign(event.id, timestamp, body)}`;
-  }
   const headers = {
     ...secrets.headers, // first: none of ours can be overwritten
     "content-type": "application/json",
     "user-agent": d.userAgent,
     "webhook-id": event.id,
     "webhook-timestamp": String(timestamp),
-    "webhook-signature": signature,
+    "webhook-signature": signatureHeader(secrets.signers, event.id, timestamp, body),
   };
   return await d.http.send({ url: target.row.url, headers, body, ...wanted && { wanted } });
 }

@@ -93,7 +93,7 @@ export class Flow {
       maxInFlight,
       maxPerEndpoint,
       maxWaitingPerEndpoint: maxInFlight,
-      maxWaitingProven: IN_MEMORY_FACTOR * maxInFlight,
+      maxWaitingProven: IN_MEMORY_FACTOR * maxInFlight + FANOUT_ROOM, // also the job that fills the memory
     };
     const bytesOf = (work: Work) => work.event?.body?.length ?? 0;
     this.lanes = new Lanes<Work>(limits, d.now, (work) => this.#deliver(work), () => this.#freed(), bytesOf);

@@ -14,7 +14,10 @@ export interface LaneLimits {
   maxWaitingProven: number;
 }
 
+/** An endpoint that would answer a full memory of its works within this time has shown that it is quick… */
 const PROVEN_MS = SECOND_MS;
+/** … and is held to be until they would take this long: a pause of this process is not the endpoint's pace. */
+const KEPT_MS = 3 * SECOND_MS;
 
 const MAX_WAIT_MS = VISIBILITY_MS / 3;
 /** Work that found no room is due again this much later at the least. */
@@ -32,6 +35,8 @@ interface Lane<W> {
   /** How many attempts ended, and when the last of them did, Unix ms. */
   ended: number;
   endedAt: number;
+  /** When the last one ended, its pace was that of an endpoint that holds up nobody. */
+  quick: boolean;
   /** Until when deferred work is spread already at the lane's pace, and beyond it, Unix ms. */
   near: number;
   far: number;
@@ -88,11 +93,16 @@ export class Lanes<W> {
     return maxPerEndpoint + Math.min(maxWaitingPerEndpoint, maxPerEndpoint * rounds);
   }
 
-  /** It answers now, and fast enough that a full memory of its works would be gone in a second: it holds up nobody. */
-  #proven({ durationMs, ended, endedAt }: Lane<W>): boolean {
+  /** It answers now, and fast enough. */
+  #proven({ quick, endedAt }: Lane<W>): boolean {
+    return quick && this.now() - endedAt < PROVEN_MS;
+  }
+
+  /** Whether a full memory of its works would be gone soon at its pace. */
+  #isQuick({ durationMs, ended, quick }: Lane<W>): boolean {
     const { maxPerEndpoint, maxWaitingProven } = this.limits;
-    return ended >= maxPerEndpoint && this.now() - endedAt < PROVEN_MS &&
-      durationMs * maxWaitingProven / maxPerEndpoint < PROVEN_MS;
+    const fullMs = durationMs * maxWaitingProven / maxPerEndpoint;
+    return ended >= maxPerEndpoint && fullMs < (quick ? KEPT_MS : PROVEN_MS);
   }
 
   /** Some endpoint has just shown that it answers fast enough to be given a full memory. */
@@ -149,6 +159,7 @@ export class Lanes<W> {
         durationMs: 20,
         ended: 0,
         endedAt: 0,
+        quick: false,
         near: 0,
         far: 0,
         asked: 0,
@@ -196,6 +207,7 @@ export class Lanes<W> {
       lane.durationMs += (took - lane.durationMs) / 8;
       lane.ended++;
       lane.endedAt = this.now();
+      lane.quick = this.#isQuick(lane);
       if (this.#proven(lane)) this.#provenUntil = lane.endedAt + PROVEN_MS;
     }
     lane.inFlight--;

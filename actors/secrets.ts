@@ -5,15 +5,12 @@
 import type { EndpointHeaders } from "../lib/endpoint_headers.ts";
 import type { EndpointRow } from "../lib/keys.ts";
 import { SECRET_CACHE_MS } from "../lib/limits.ts";
-import { type V1aSigner, v1aSigner } from "../lib/signing.ts";
+import { type Signer, v1aSigner, v1Signer } from "../lib/signing.ts";
 import { sealAad } from "../lib/edge/seal.ts";
 
 export interface OpenSecrets {
-  current: Uint8Array;
-  /** During a rotation's overlap. */
-  previous: Uint8Array | null;
-  /** `v1a` signers, the current key's first; null for an endpoint that is signed with `v1` alone. */
-  v1a: readonly V1aSigner[] | null;
+  /** In the header's order: `v1`, then `v1a` where the endpoint wants it; of each the current key, then, during a rotation's overlap, the one before. */
+  signers: readonly Signer[];
   headers: EndpointHeaders | null;
 }
 
@@ -69,11 +66,12 @@ export function makeSecrets(
         opened("v1a_enc"),
         overlap && row.v1a_enc !== undefined ? opened("prev_v1a_enc") : null,
       ]);
-      const signers = v1a.filter((key) => key !== null).map(v1aSigner);
+      const signers = [
+        [current, previous].map((key) => key && v1Signer(key)),
+        v1a.map((key) => key && v1aSigner(key)),
+      ];
       const secrets: OpenSecrets = {
-        current,
-        previous,
-        v1a: signers.length > 0 ? signers : null,
+        signers: signers.flat().filter((signer) => signer !== null),
         headers: headers === null ? null : JSON.parse(new TextDecoder().decode(headers)),
       };
       if (cache.size >= 10_000) cache.clear();

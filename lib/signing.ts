@@ -1,9 +1,9 @@
 /**
  * Standard Webhooks v1.0.0 ("Signing"): what is signed, the `webhook-signature` header, and the secret strings.
- * Pure. `node:crypto` and not Web Crypto: it is synchronous, and 7 µs instead of 30 for a body of 1 KB.
+ * Pure. `node:crypto` and not Web Crypto: it is synchronous, and takes a fifth of the time for a body of 1 KB.
  */
 import { Buffer } from "node:buffer";
-import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 
 export const SECRET_BYTES = 32;
 const SECRET_PREFIX = "whsec_";
@@ -40,40 +40,52 @@ export function signedContent(
   return content;
 }
 
-/** `v1,` + base64 of HMAC-SHA256(secret, signed content). The body is hashed where it lies, not copied. */
-export function signV1(secret: Uint8Array, webhookId: string, timestamp: number, body: Uint8Array): string {
-  return "v1," +
-    createHmac("sha256", secret).update(prefix(webhookId, timestamp)).update(body).digest("base64");
-}
+/** Signs one message under a key that was read once: reading it costs as much as signing. */
+export type Signer = (webhookId: string, timestamp: number, body: Uint8Array) => string;
+
+/** What SHA-256 takes at a time: HMAC's pads (RFC 2104). */
+const HMAC_BLOCK = 64;
 
 /**
- * The `webhook-signature` header. While a rotation overlaps (`previous` not null) it carries both signatures, the new
- * secret's first, separated by one space.
+ * `v1,` + base64 of HMAC-SHA256(secret, signed content). The body is hashed where it lies, not copied. The two hashes that begin
+ * with the secret are kept and copied for each message: less than half of what `createHmac` takes each time.
+ * Throws `TypeError` if the secret is longer than one may be.
  */
-export function signatureHeader(
-  current: Uint8Array,
-  previous: Uint8Array | null,
+export function v1Signer(secret: Uint8Array): Signer {
+  if (secret.length > MAX_SECRET_BYTES) throw new TypeError("not a secret of at most 64 bytes");
+  const begun = (pad: number) => {
+    const block = new Uint8Array(HMAC_BLOCK).fill(pad);
+    for (const [i, byte] of secret.entries()) block[i] = byte ^ pad;
+    return createHash("sha256").update(block);
+  };
+  const inner = begun(0x36), outer = begun(0x5c);
+  return (webhookId, timestamp, body) => {
+    const digest = inner.copy().update(prefix(webhookId, timestamp)).update(body).digest();
+    return "v1," + outer.copy().update(digest).digest("base64");
+  };
+}
+
+export const signV1 = (secret: Uint8Array, webhookId: string, timestamp: number, body: Uint8Array): string =>
+  v1Signer(secret)(webhookId, timestamp, body);
+
+/** The `webhook-signature` header: every signature, separated by one space. A rotation's new secret comes first. */
+export const signatureHeader = (
+  signers: readonly Signer[],
   webhookId: string,
   timestamp: number,
   body: Uint8Array,
-): string {
-  const first = signV1(current, webhookId, timestamp, body);
-  return previous === null ? first : `${first} ${signV1(previous, webhookId, timestamp, body)}`;
-}
+): string => signers.map((sign) => sign(webhookId, timestamp, body)).join(" ");
 
 /** DER in front of an Ed25519 seed in PKCS #8 (RFC 8410). */
 const PKCS8_ED25519 = Buffer.from("302e020100300506032b657004220420", "hex");
 
 const V1A_KEY_BYTES = 64;
 
-/** Signs one message under a key that was read once: reading it costs as much as signing. */
-export type V1aSigner = (webhookId: string, timestamp: number, body: Uint8Array) => string;
-
 /**
  * `v1a,` + base64 of the Ed25519 signature: Standard Webhooks' asymmetric scheme.
  * @param key seed and public key (64 bytes). Throws `TypeError` if it is not that.
  */
-export function v1aSigner(key: Uint8Array): V1aSigner {
+export function v1aSigner(key: Uint8Array): Signer {
   if (key.length !== V1A_KEY_BYTES) throw new TypeError("not an Ed25519 key of 64 bytes");
   const privateKey = ed25519(key.subarray(0, 32));
   return (webhookId, timestamp, body) =>

@@ -1,6 +1,7 @@
 /** Signatures against the published vectors and against the `standardwebhooks` package as an independent verifier. */
 import fc from "fast-check";
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import {
   formatSecret,
@@ -9,6 +10,7 @@ import {
   signedContent,
   signV1,
   signV1a,
+  v1Signer,
 } from "../../lib/signing.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -36,7 +38,10 @@ const V1A = "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7A
 Deno.test("standard_webhooks_vectors: both published v1 vectors, byte for byte", () => {
   for (const { id, timestamp, secret, payload, signature } of VECTORS) {
     assert.equal(signV1(parseSecret(secret)!, id, timestamp, encode(payload)), signature);
-    assert.equal(signatureHeader(parseSecret(secret)!, null, id, timestamp, encode(payload)), signature);
+    assert.equal(
+      signatureHeader([v1Signer(parseSecret(secret)!)], id, timestamp, encode(payload)),
+      signature,
+    );
   }
 });
 
@@ -55,10 +60,10 @@ Deno.test("standard_webhooks_vectors: the signed content is id, timestamp and bo
 Deno.test("rotation_two_signatures: both during the overlap, new first, one space; one after", () => {
   const [current, previous] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
   const body = encode("{}");
-  const both = signatureHeader(current, previous, "evt_1", 1, body);
+  const both = signatureHeader([current, previous].map(v1Signer), "evt_1", 1, body);
   assert.equal(both, `${signV1(current, "evt_1", 1, body)} ${signV1(previous, "evt_1", 1, body)}`);
   assert.equal(both.split(" ").length, 2);
-  assert.equal(signatureHeader(current, null, "evt_1", 1, body), signV1(current, "evt_1", 1, body));
+  assert.equal(signatureHeader([v1Signer(current)], "evt_1", 1, body), signV1(current, "evt_1", 1, body));
 });
 
 Deno.test("standard_webhooks: an independent verifier takes any body under any secret, and nothing changed", () => {
@@ -73,7 +78,7 @@ Deno.test("standard_webhooks: an independent verifier takes any body under any s
         "webhook-timestamp": String(timestamp),
         "webhook-signature": signature,
       });
-      const signature = signatureHeader(current, previous, id, timestamp, encode(payload));
+      const signature = signatureHeader([current, previous].map(v1Signer), id, timestamp, encode(payload));
       for (const key of [current, previous]) {
         assert.deepEqual(
           new Webhook(formatSecret(key)).verify(payload, headers(signature)),
@@ -91,6 +96,17 @@ Deno.test("standard_webhooks: an independent verifier takes any body under any s
 Deno.test("signing: a body that is part of a larger buffer is signed as that part", () => {
   const whole = encode("xx{}yy"), secret = new Uint8Array(32);
   assert.equal(signV1(secret, "evt_1", 1, whole.subarray(2, 4)), signV1(secret, "evt_1", 1, encode("{}")));
+});
+
+Deno.test("signing: one signer signs message after message, each as HMAC-SHA256 of node:crypto does, of a secret of any length", () => {
+  for (const length of [24, 32, 63, 64]) {
+    const secret = new Uint8Array(length).map((_, i) => 255 - i * 3), sign = v1Signer(secret);
+    for (const body of ["{}", "", "é".repeat(600)]) {
+      const wanted = createHmac("sha256", secret).update(`evt_1.7.${body}`).digest("base64");
+      assert.equal(sign("evt_1", 7, encode(body)), `v1,${wanted}`, `${length} bytes, ${body.length} letters`);
+    }
+  }
+  assert.throws(() => v1Signer(new Uint8Array(65)), TypeError);
 });
 
 Deno.test("signing: a secret goes out and comes back, and what is none is refused", () => {

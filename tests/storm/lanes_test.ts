@@ -1,11 +1,11 @@
-/** When the rows of a full lane come back: at the lane's pace, thinly beyond a minute, and soon again once it is quick. */
+/** When the rows of a full lane come back: at the lane's pace, thinly beyond a minute, and soon again once it is quick; and who is given memory. */
 import assert from "node:assert/strict";
 import { Lanes } from "../../actors/lanes.ts";
 import type { EndpointId } from "../../lib/ids.ts";
 import { DAY_MS, DEADLINE_MS, MINUTE_MS, SECOND_MS } from "../../lib/limits.ts";
 
 const DEAD = "whk_dead" as EndpointId;
-const LIMITS = { maxInFlight: 512, maxPerEndpoint: 32, maxWaitingPerEndpoint: 512, maxWaitingProven: 512 };
+const LIMITS = { maxInFlight: 512, maxPerEndpoint: 32, maxWaitingPerEndpoint: 512, maxWaitingProven: 2_048 };
 
 /** Lanes whose clock the test moves, and attempts that end when it says so. */
 function lanesOf() {
@@ -20,8 +20,8 @@ function lanesOf() {
     },
     pass: (ms: number) => void (now += ms),
     /** The lane learns how long attempts take. */
-    async learn(ms: number, took: (ms: number) => number | null = (ms) => ms) {
-      for (let i = 0; i < 60; i++) {
+    async learn(ms: number, took: (ms: number) => number | null = (ms) => ms, times = 60) {
+      for (let i = 0; i < times; i++) {
         lanes.push(DEAD, i);
         now += ms;
         ends.pop()!(took(ms));
@@ -86,4 +86,27 @@ Deno.test("pace: a clock that goes back a day sends no row a day away", async ()
   for (let i = 0; i < 1_000; i++) b.lanes.later(DEAD, 1);
   b.pass(-DAY_MS);
   assert.ok(b.lanes.later(DEAD, 1) - b.now <= MINUTE_MS);
+});
+
+Deno.test("memory: a quick endpoint keeps its place through a pause of ours, and loses it when it is slow or says nothing", async () => {
+  const b = lanesOf(),
+    unproven = b.lanes.capacity(DEAD),
+    full = LIMITS.maxPerEndpoint + LIMITS.maxWaitingProven;
+  assert.ok(unproven < full);
+  const slow = SECOND_MS * LIMITS.maxPerEndpoint / LIMITS.maxWaitingProven;
+  await b.learn(slow + 1, (ms) => ms, 200);
+  assert.equal(b.lanes.capacity(DEAD), unproven, "over a second for a full memory");
+  await b.learn(slow / 2, (ms) => ms, 200);
+  assert.equal(b.lanes.capacity(DEAD), full, "half a second");
+  await b.learn(slow * 2.5, (ms) => ms, 200);
+  assert.equal(b.lanes.capacity(DEAD), full, "two and a half");
+  await b.learn(slow * 3.5, (ms) => ms, 200);
+  assert.equal(b.lanes.capacity(DEAD), unproven, "three and a half");
+  await b.learn(slow * 2.5, (ms) => ms, 200);
+  assert.equal(b.lanes.capacity(DEAD), unproven, "what is lost is earned again by a second");
+  await b.learn(slow / 2, (ms) => ms, 200);
+  b.pass(SECOND_MS - 1);
+  assert.equal(b.lanes.capacity(DEAD), full);
+  b.pass(1);
+  assert.equal(b.lanes.capacity(DEAD), unproven, "a second without an answer");
 });
