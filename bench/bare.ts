@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import process from "node:process";
 import { Pool } from "undici";
-import { envelope, inParallel, SECRET } from "./payload.ts";
+import { envelope, inParallel, SECRET, warmUp } from "./payload.ts";
 
 const CONNECTIONS = 64;
 const { origin, n } = JSON.parse(Deno.args[0]!) as { origin: string; n: number };
@@ -34,7 +34,7 @@ async function post(): Promise<void> {
   if (answer.statusCode !== 204) throw new Error(`the receiver answered ${answer.statusCode}`);
 }
 
-await inParallel(Math.min(n, 3_000), CONNECTIONS, post);
+await inParallel(warmUp(n), CONNECTIONS, post);
 const cpu = process.cpuUsage(), start = performance.now();
 await inParallel(n, CONNECTIONS, post);
 const perSecond = Math.round(n / (performance.now() - start) * 1_000),

@@ -76,6 +76,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
+/**
+ * How many go before the `n` that are measured, on every side: a service runs for days, so its code is compiled by then. With 2,000
+ * the compiler is still at work in half of a phase.
+ */
+export const warmUp = (n: number): number => Math.min(Math.ceil(n / 2), 10_000);
+
 /** Runs `one(i)` for i in 0..n-1 with `callers` in flight. */
 export async function inParallel(
   n: number,

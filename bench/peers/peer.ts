@@ -2,13 +2,12 @@
 import { fileURLToPath } from "node:url";
 import { answerOf, lineOf, spawn, stop } from "../children.ts";
 import type { Found } from "../engine.ts";
-import { sleep } from "../payload.ts";
+import { sleep, warmUp } from "../payload.ts";
 import { forget, stats } from "../roles/receipts.ts";
 import type { Installed } from "./install.ts";
 import type { Service } from "./services.ts";
 
 const ENGINE = fileURLToPath(new URL("./engine.mjs", import.meta.url));
-const WARM_UP = 2_000;
 const BULK = 200;
 const FAN = 10;
 const PER_SECOND = 200;
@@ -41,10 +40,10 @@ export class Peer {
       case "drain":
         return await this.drain(n);
       case "flood":
-        return await this.#together(n, { n, warm: Math.min(n, WARM_UP) });
+        return await this.#together(n, { n, warm: warmUp(n) });
       case "fan": {
         const events = Math.ceil(n / FAN);
-        return await this.#together(events * FAN, { n: events, warm: Math.ceil(events / FAN), fan: FAN });
+        return await this.#together(events * FAN, { n: events, warm: warmUp(events), fan: FAN });
       }
       case "steady": {
         const warm = PER_SECOND * 2, perSecond = PER_SECOND;
@@ -57,7 +56,7 @@ export class Peer {
 
   /** Durable appends while no worker runs. */
   async #append(n: number): Promise<Found> {
-    const { start: _, ...found } = await this.#produce({ n, warm: Math.min(n, WARM_UP), delivered: false });
+    const { start: _, ...found } = await this.#produce({ n, warm: warmUp(n), delivered: false });
     return found;
   }
 
@@ -74,7 +73,7 @@ export class Peer {
 
   /** From the first receipt after the worker's warm-up to the last. */
   async drain(n: number): Promise<Found> {
-    const warm = Math.min(n, WARM_UP);
+    const warm = warmUp(n);
     await this.#produce({ n: n + warm, warm: 0, bulk: BULK, delivered: false });
     const worker = await this.#worker();
     const { first, last } = await this.#arrived(n + warm, warm);

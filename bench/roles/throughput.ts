@@ -1,13 +1,12 @@
 /** Roles that count events or deliveries a second: append alone, both together, a ready backlog, one event to ten. */
 import process from "node:process";
 import type { Found, PhaseOptions } from "../engine.ts";
-import { inParallel, spread } from "../payload.ts";
+import { inParallel, spread, warmUp } from "../payload.ts";
 import { openWorld, type World } from "../world.ts";
 import { confirm, forget } from "./receipts.ts";
 
 const CALLERS = 64;
 const FAN = 10;
-const WARM_UP = 2_000;
 
 /** Rate of `work`, which does `n` things, and the CPU time this process took for each: what a busy machine disturbs least. */
 async function timed(n: number, work: () => Promise<unknown>): Promise<{ perSecond: number; cpuUs: number }> {
@@ -25,13 +24,10 @@ async function appendAndDeliver(world: World, n: number, deliveries: number): Pr
   await delivered;
 }
 
-const warmUp = (world: World, n: number): Promise<void> =>
-  appendAndDeliver(world, Math.min(n, WARM_UP), Math.min(n, WARM_UP));
-
 /** Durable appends through the owner actor while nothing is delivered. What it left due is delivered afterwards, untimed. */
 export async function append({ file, origin, n }: PhaseOptions): Promise<Found> {
   const world = await openWorld({ file, origin, paths: ["/hook/0"], hotHandOff: false });
-  const warm = Math.min(n, WARM_UP);
+  const warm = warmUp(n);
   await inParallel(warm, CALLERS, world.append);
   const waits: number[] = [];
   const rate = await timed(n, () =>
@@ -52,7 +48,7 @@ export async function append({ file, origin, n }: PhaseOptions): Promise<Found> 
 export async function flood({ file, origin, n }: PhaseOptions): Promise<Found> {
   const world = await openWorld({ file, origin, paths: ["/hook/0"] });
   await world.system.start();
-  await warmUp(world, n);
+  await appendAndDeliver(world, warmUp(n), warmUp(n));
   await forget(origin);
   const rate = await timed(n, () => appendAndDeliver(world, n, n));
   await confirm(origin, n);
@@ -73,7 +69,7 @@ export async function due({ file, origin, n }: PhaseOptions): Promise<Found> {
  * measured. The CPU time is that of the whole backlog.
  */
 export async function drain({ file, origin, n }: PhaseOptions): Promise<Found> {
-  const warm = Math.min(n, WARM_UP), all = n + warm;
+  const warm = warmUp(n), all = n + warm;
   const world = await openWorld({ file, origin, paths: ["/hook/0"], hotHandOff: false });
   await inParallel(all, CALLERS, world.append);
   await forget(origin);
@@ -92,7 +88,7 @@ export async function fan({ file, origin, n }: PhaseOptions): Promise<Found> {
   const paths = Array.from({ length: FAN }, (_, i) => `/hook/${i}`);
   const world = await openWorld({ file, origin, paths });
   await world.system.start();
-  const events = Math.ceil(n / FAN), warm = Math.ceil(events / FAN);
+  const events = Math.ceil(n / FAN), warm = warmUp(events);
   await appendAndDeliver(world, warm, warm * FAN);
   await forget(origin);
   const rate = await timed(events * FAN, () => appendAndDeliver(world, events, events * FAN));
