@@ -1,17 +1,21 @@
 /**
- * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, the row of a
- * first attempt of the hot path that succeeded. Nearly all do, and write that one row alone; its key follows from the pair
- * (`firstDelivery`). Everybody who asks what became of an event at an endpoint asks here.
+ * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, the first
+ * attempt of the hot path, if it succeeded. Nearly all do, and write no pair row; where they are follows from the pair
+ * (attempt_store.ts). Everybody who asks what became of an event at an endpoint asks here.
  */
 import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
 import { after, type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
 import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
 import type { Check, Kv, KvKey } from "../lib/edge/kv.ts";
+import { markOf, readFirsts } from "./attempt_store.ts";
 import { getAll } from "./event_store.ts";
 import type { Work, WorkPair } from "./work.ts";
 
-/** `row`: null before the first attempt. `versionstamp`: of the pair row, for whoever writes it; null when there is none. */
-export type PairState = Pick<WorkPair, "row" | "versionstamp">;
+/**
+ * `row`: null before the first attempt. For whoever writes the pair: `versionstamp` of its row and `mark` of its bucket's mark, null
+ * when there is none; the mark counts while the row tells of no attempt.
+ */
+export type PairState = Pick<WorkPair, "row" | "versionstamp" | "mark">;
 
 /** What became of the events at one endpoint, in order. */
 export async function readStates(
@@ -19,19 +23,15 @@ export async function readStates(
   endpoint: EndpointId,
   events: readonly EventKey[],
 ): Promise<PairState[]> {
-  const pairKeys = events.map((event) => keys.pair(endpoint, event));
-  if (2 * events.length <= MAX_GET_MANY_KEYS) {
-    const found = await getAll(kv, [...pairKeys, ...events.map((event) => firstKey(endpoint, event))]);
-    return events.map((_, i) =>
-      stateOf(found[i] as Found<PairRow>, found[events.length + i] as Found<AttemptRow>)
-    );
-  }
-  const pairs = await rowsOf<PairRow>(kv, pairKeys);
-  const asked = events.flatMap((_, i) => isUntried(pairs[i]!.value) ? [i] : []);
-  const firsts = await rowsOf<AttemptRow>(kv, asked.map((i) => firstKey(endpoint, events[i]!)));
-  const states: PairState[] = pairs.map((pair) => stateOf(pair, null));
-  asked.forEach((i, at) => states[i] = stateOf(pairs[i]!, firsts[at]!));
-  return states;
+  const pairs = await rowsOf<PairRow>(kv, events.map((event) => keys.pair(endpoint, event)));
+  const untried = events.filter((_, i) => isUntried(pairs[i]!.value));
+  const { rows, marks } = await readFirsts(kv, endpoint, untried);
+  return events.map((event, i) => {
+    const { value, versionstamp } = pairs[i]!, first = rows.get(event);
+    // One that failed wrote its pair row beside it: with none to be seen, the two were read apart.
+    const row = isUntried(value) && first?.status === "succeeded" ? pairAfter(null, first) : value;
+    return { row, versionstamp, mark: marks.get(markOf(event)) ?? null };
+  });
 }
 
 export async function readState(kv: Kv, endpoint: EndpointId, event: EventKey): Promise<PairState> {
@@ -66,17 +66,23 @@ export async function readPairsOfUntouched(kv: Kv, works: readonly Work[]): Prom
 /** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */
 export const isUntried = (pair: PairRow | null): boolean => pair === null || pair.attempt === 0;
 
+/** What `stateChecks` comes to at the most. */
+export const MAX_STATE_CHECKS = 3;
+
 /**
  * What must be as it was read for whoever opens or tries a pair beside the hot path. A first attempt of that which succeeds meanwhile
- * leaves the pair row alone, so while the pair is untried its key is checked, too.
+ * leaves the pair row alone, so while the pair is untried, both places where that would be are checked, too.
  */
 export function stateChecks(
   endpoint: EndpointId,
   event: EventKey,
-  { row, versionstamp }: PairState,
+  { row, versionstamp, mark }: PairState,
 ): Check[] {
   const checks: Check[] = [{ key: keys.pair(endpoint, event), versionstamp }];
-  if (isUntried(row)) checks.push({ key: firstKey(endpoint, event), versionstamp: null });
+  if (isUntried(row)) {
+    checks.push({ key: keys.attempt(endpoint, firstDelivery(endpoint, event)), versionstamp: null });
+    checks.push({ key: keys.attemptMark(endpoint, markOf(event)), versionstamp: mark });
+  }
   return checks;
 }
 
@@ -102,17 +108,7 @@ export const pairAfter = (
   ids: [...before?.ids ?? [], id],
 });
 
-const firstKey = (endpoint: EndpointId, event: EventKey) =>
-  keys.attempt(endpoint, firstDelivery(endpoint, event));
-
 type Found<T> = Pick<Deno.KvEntryMaybe<T>, "value" | "versionstamp">;
-
-function stateOf({ value: pair, versionstamp }: Found<PairRow>, first: Found<AttemptRow> | null): PairState {
-  // One that failed wrote its pair row beside it: with none to be seen, the two were read apart.
-  const row = first?.value ?? null;
-  if (!isUntried(pair) || row?.status !== "succeeded") return { row: pair, versionstamp };
-  return { row: pairAfter(null, row), versionstamp };
-}
 
 /** Rows of one family, in order. The events of one job lie side by side, and so do these: one range read, nearly always of nothing. */
 async function rowsOf<T>(kv: Kv, wanted: readonly KvKey[]): Promise<Found<T>[]> {

@@ -14,7 +14,7 @@ import type { Timers } from "../lib/edge/ports.ts";
 import { nothingWritten } from "../lib/edge/store_fault.ts";
 import { HealthBook } from "./health_book.ts";
 import type { Lanes } from "./lanes.ts";
-import { RecordBatch, type RecordDeps } from "./record_batch.ts";
+import { ABSENT, RecordBatch, type RecordDeps } from "./record_batch.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
 export interface RecorderDeps extends RecordDeps {
@@ -157,7 +157,7 @@ export class Recorder {
       this.d.adopt(to);
       for (const work of to.open) {
         work.held = to;
-        work.pair ??= { row: null, versionstamp: null }; // from here on somebody else may try it, too (D1)
+        work.pair ??= ABSENT; // from here on somebody else may try it, too (D1)
         if (from.open.delete(work)) continue;
         to.open.delete(work); // it ended during the commit
         const index = from.settled.findIndex((settlement) => settlement.work === work);

@@ -6,13 +6,14 @@ import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } fro
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
 import { attemptRow, isHotFirst, type Recorded } from "./attempt_row.ts";
+import { attemptWrite, firstWrites } from "./attempt_store.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
 import { pairAfter, readPairs, recordChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
-import type { Held, Settlement, Work } from "./work.ts";
+import type { Held, Settlement, Work, WorkPair } from "./work.ts";
 
 export interface RecordDeps extends RecordJobsDeps {
   kv: Kv;
@@ -29,13 +30,15 @@ const CHECKS_TO_SPARE = 20;
 /** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
 const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
 /** The state of a pair that nobody may have written. */
-const ABSENT: Work["pair"] = { row: null, versionstamp: null };
+export const ABSENT: WorkPair = { row: null, versionstamp: null, mark: null };
 
 /** A unit under construction. */
 interface Draft {
   checks: Check[];
   writes: Write[];
   carry: StoredEvent[];
+  /** First attempts that tell their pairs' states themselves, by endpoint. */
+  firsts: Map<EndpointId, AttemptRow[]>;
   health: Map<EndpointId, HealthRow>;
   book: HealthBook;
 }
@@ -143,7 +146,7 @@ export class RecordBatch {
   async build(book: HealthBook): Promise<Unit> {
     this.jobs = new RecordJobs(this.d);
     this.closed = [], this.disabled = [], this.#results = [];
-    const b: Draft = { checks: [], writes: [], carry: [], health: new Map(), book };
+    const b: Draft = { checks: [], writes: [], carry: [], firsts: new Map(), health: new Map(), book };
     const pairs = new Set<string>(), guards = new Set<string>();
     for (const { held, settlements, handover, close } of this.#taken) {
       b.checks.push({ key: held.key, versionstamp: held.versionstamp });
@@ -180,6 +183,7 @@ export class RecordBatch {
       if (close) this.#close(held, b.writes);
     }
     this.jobs.end();
+    for (const [endpoint, rows] of b.firsts) b.writes.push(...firstWrites(endpoint, rows));
     const rows = book.write(b.health);
     return {
       checks: [...b.checks, ...rows.checks],
@@ -225,11 +229,18 @@ export class RecordBatch {
     const hot = isHotFirst(settlement);
     const id = hot ? firstDelivery(endpoint, item.event) : idAt(this.d.ids, "delivery", settlement.at);
     const row = attemptRow(settlement, id, next);
-    b.writes.push({ op: "set", key: keys.attempt(endpoint, row.id), value: row });
     // A first success of the hot path is its pair's state itself (pair_state.ts).
-    if (!hot || row.status !== "succeeded") {
+    if (hot && row.status === "succeeded") {
+      const firsts = b.firsts.get(endpoint);
+      if (firsts === undefined) b.firsts.set(endpoint, [row]);
+      else firsts.push(row);
+    } else {
       const pair = pairAfter(work.pair?.row ?? null, row);
-      b.writes.push({ op: "set", key: keys.pair(endpoint, item.event), value: pair });
+      b.writes.push(attemptWrite(endpoint, row), {
+        op: "set",
+        key: keys.pair(endpoint, item.event),
+        value: pair,
+      });
     }
     this.#results.push({ settlement, dead: row.status === "dead" && settlement.kind === "failed" });
     if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);

@@ -9,6 +9,7 @@ import { type AttemptStatus, type DeliverItem, type DeliverJob, keys, type PairR
 import {
   COMMIT_SLACK_MS,
   HANDOVER_AFTER_MS,
+  MAX_CHECKS_PER_COMMIT,
   MAX_ITEMS_PER_JOB,
   MAX_REPLAY_EVENTS,
   REPLAY_WINDOW_MS,
@@ -22,7 +23,7 @@ import type { Directory, Target } from "./directory.ts";
 import { scopeOfEndpoint } from "./endpoints.ts";
 import { keysOfScope } from "./event_index.ts";
 import { loadEvents, type StoredEvent } from "./event_store.ts";
-import { isUntried, readStates, stateChecks } from "./pair_state.ts";
+import { isUntried, MAX_STATE_CHECKS, type PairState, readStates, stateChecks } from "./pair_state.ts";
 import { underWay } from "./under_way.ts";
 
 export interface ReplayDeps {
@@ -46,8 +47,8 @@ export type Selection =
 
 /** Events looked at for one request before it is asked to be narrower. */
 const MAX_SCANNED = 50_000;
-/** Pairs a unit changes: each is a check, and another while nobody has tried it. */
-const PAIRS_PER_UNIT = 2 * MAX_ITEMS_PER_JOB;
+/** Pairs a unit changes. */
+const PAIRS_PER_UNIT = Math.floor(MAX_CHECKS_PER_COMMIT / MAX_STATE_CHECKS);
 /**
  * The first attempt of the hot path is recorded without a look at its pair for so long after the event (record_batch.ts), so a
  * replay of a pair that has no row yet starts after that, and then finds what the first attempt came to (D1).
@@ -146,7 +147,7 @@ async function receivable(target: Target, wanted: EventKey[], d: ReplayDeps): Pr
 interface Queued {
   event: StoredEvent;
   pair: PairRow | null;
-  versionstamp: string | null;
+  state: PairState;
 }
 
 async function withStatus(
@@ -168,7 +169,7 @@ async function withState(
   d: Pick<ReplayDeps, "kv">,
 ): Promise<Queued[]> {
   const states = await readStates(d.kv, target.row.id, events.map((event) => event.key));
-  return events.map((event, i) => ({ event, pair: states[i]!.row, versionstamp: states[i]!.versionstamp }));
+  return events.map((event, i) => ({ event, pair: states[i]!.row, state: states[i]! }));
 }
 
 /** `dead`: died and never succeeded; `failed`: the latest attempt failed; `succeeded`: some attempt did. */
@@ -191,13 +192,13 @@ async function queue(target: Target, batch: Queued[], d: ReplayDeps, extra: Writ
       d,
       batch.filter((one) => mayBeUnderWay(one, target, now)).map(({ event }) => event),
     );
-    for (const { event, pair, versionstamp } of batch) {
+    for (const { event, pair, state } of batch) {
       const first = (pair?.attempt ?? 0) + 1;
       const key = keys.pair(endpoint, event.key);
       const opened: PairRow = pair === null
         ? { status: null, attempt: 0, first, succeeded: false, dead: false, ids: [] }
         : { ...pair, first };
-      checks.push(...stateChecks(endpoint, event.key, { row: pair, versionstamp }));
+      checks.push(...stateChecks(endpoint, event.key, state));
       writes.push({ op: "set", key, value: opened });
       const item = { event: event.key, id: event.id, type: event.type, attempt: first, first, replay: true };
       const keepOff = open.has(event.key);

@@ -13,19 +13,21 @@ import type { DeliveryId, EndpointId, EventKey, TenantId } from "../lib/ids.ts";
 import { PREFIX, ulidFloor, ulidTime } from "../lib/ids.ts";
 import {
   after as behind,
-  type AttemptRow,
   type EndpointRow,
   type EventIndex,
   keys,
   type OwnerRef,
   type PairRow,
   type RetentionRow,
+  type StoredAttempt,
   type TenantRow,
   within,
 } from "../lib/keys.ts";
 import { DAY_MS, EVENTS_DAYS_DEFAULT, HOUR_MS, SECOND_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Kv, KvKey } from "../lib/edge/kv.ts";
+import { attemptsOfRow } from "./attempt_store.ts";
+import { BUCKET_MS } from "./blocks.ts";
 import { entriesOf } from "./event_index.ts";
 import { getAll } from "./event_store.ts";
 
@@ -240,23 +242,37 @@ async function* pairs(d: RetentionDeps, endpoint: EndpointRow, until: number): A
 
 /**
  * First attempts that are the state of their pair themselves (pair_state.ts): an attempt is never older than its event. One whose pair
- * has a row leaves with that, above.
+ * has a row leaves with that, above; a block leaves when none of its pairs has one any more.
  */
 async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): AsyncGenerator<Step> {
-  let page: AttemptRow[] = [];
-  const old = olderThan(keys.attemptsOf(endpoint), `${PREFIX.delivery}_${ulidFloor(until)}`);
-  for await (const { value } of d.kv.list<AttemptRow>(old, { batchSize: PAGE })) {
-    if (page.push(value) < PAGE) continue;
+  let page: Deno.KvEntry<StoredAttempt>[] = [], attempts = 0;
+  // The last bucket is left alone: a block in it may tell of younger ones, too.
+  const old = olderThan(keys.attemptsOf(endpoint), `${PREFIX.delivery}_${ulidFloor(until - BUCKET_MS)}`);
+  for await (const row of d.kv.list<StoredAttempt>(old, { batchSize: PAGE })) {
+    page.push(row);
+    attempts += attemptsOfEntry(endpoint, row).length;
+    if (page.length < PAGE && attempts < PAGE) continue;
     yield { rows: await withoutPair(d.kv, endpoint, page) };
-    page = [];
+    page = [], attempts = 0;
   }
   if (page.length > 0) yield { rows: await withoutPair(d.kv, endpoint, page) };
 }
 
-async function withoutPair(kv: Kv, endpoint: EndpointId, page: readonly AttemptRow[]): Promise<KvKey[]> {
-  const pairs = await getAll(kv, page.map((row) => keys.pair(endpoint, row.event)));
-  return page.filter((_, i) => pairs[i]!.value === null).map((row) => keys.attempt(endpoint, row.id));
+async function withoutPair(
+  kv: Kv,
+  endpoint: EndpointId,
+  page: readonly Deno.KvEntry<StoredAttempt>[],
+): Promise<KvKey[]> {
+  const events = page.map((row) => attemptsOfEntry(endpoint, row).map(({ event }) => event));
+  const pairs = await getAll(kv, events.flat().map((event) => keys.pair(endpoint, event)));
+  let read = 0;
+  return page.flatMap(({ key }, i) =>
+    events[i]!.filter(() => pairs[read++]!.value !== null).length === 0 ? [key] : []
+  );
 }
+
+const attemptsOfEntry = (endpoint: EndpointId, { key, value }: Deno.KvEntry<StoredAttempt>) =>
+  attemptsOfRow(endpoint, key.at(-1) as string, value);
 
 async function* everythingOf(d: RetentionDeps, endpoint: EndpointId): AsyncGenerator<Step> {
   for (const prefix of [keys.attemptsOf(endpoint), keys.pairsOf(endpoint)]) {

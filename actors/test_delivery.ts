@@ -9,6 +9,7 @@ import { type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Write } from "../lib/edge/kv.ts";
 import { type DeliverDeps, request } from "./deliver.ts";
+import { attemptWrite } from "./attempt_store.ts";
 import { indexWrites } from "./event_index.ts";
 import { eventWrites, type StoredEvent } from "./event_store.ts";
 
@@ -86,7 +87,7 @@ export async function testDelivery(
     writes: [
       ...eventWrites(event),
       ...indexWrites([event]),
-      { op: "set", key: keys.attempt(endpoint, row.id), value: row },
+      attemptWrite(endpoint, row),
       { op: "set", key: keys.pair(endpoint, key), value: pair },
       ...extra,
     ],

@@ -19,7 +19,8 @@ import { filtered, type Mismatch, mismatch } from "../lib/match.ts";
 import type { Jobs } from "../lib/edge/jobs.ts";
 import type { Kv } from "../lib/edge/kv.ts";
 import type { Directory, Target } from "./directory.ts";
-import { getAll, type StoredEvent } from "./event_store.ts";
+import { readAttempts } from "./attempt_store.ts";
+import type { StoredEvent } from "./event_store.ts";
 import { readState } from "./pair_state.ts";
 
 export interface TraceDeps {
@@ -116,8 +117,7 @@ const isOpen = (pair: PairRow | null): boolean => pair === null || pair.attempt 
 
 async function attemptsOf(kv: Kv, endpoint: EndpointId, pair: PairRow | null): Promise<AttemptRow[]> {
   const ids = (pair?.ids ?? []).slice(-MAX_ATTEMPTS_SHOWN);
-  const rows = await getAll<AttemptRow>(kv, ids.map((id) => keys.attempt(endpoint, id)));
-  return rows.map(({ value }) => value).filter((row) => row !== null);
+  return (await readAttempts(kv, endpoint, ids)).filter((row) => row !== null);
 }
 
 /** Nothing was recorded yet: was it for this endpoint at all, and who answers for it (J1)? */

@@ -36,6 +36,8 @@ export interface WorkPair {
   row: PairRow | null;
   /** Of the pair's own row. */
   versionstamp: string | null;
+  /** Version of the mark beside which its first attempt would be (attempt_store.ts). */
+  mark: string | null;
   /** Version of the endpoint's `replays` row, read before it. Absent: the pair's own version has to be checked. */
   replays?: string | null;
 }

@@ -223,6 +223,33 @@ export const attemptRow = z.object({
 export type AttemptRow = z.infer<typeof attemptRow>;
 
 /**
+ * First attempts of the hot path that succeeded, in one row (`actors/attempt_store.ts`): a block, as text. Each column has one entry for
+ * all or one for each.
+ */
+export const attemptBlock = z.object({
+  /** The ends of the events' keys, which tell the attempts' ids. */
+  events: z.string(),
+  /** Null: the event's id is that of its key. */
+  ids: z.array(id<EventId>().nullable()).min(1),
+  types: z.array(z.string()).min(1),
+  tenants: z.array(id<TenantId>().nullable()).min(1),
+  http: z.array(z.int().nullable()).min(1),
+  /** `duration_ms`. */
+  took: z.array(z.int().nonnegative()).min(1),
+  /** From the event to `created_at`, ms. */
+  lags: z.array(z.int().nonnegative()).min(1),
+});
+export type AttemptBlock = z.infer<typeof attemptBlock>;
+
+/** What is under an endpoint's attempts: an attempt, a block of them, or `true`, the mark of a bucket that has blocks. */
+export const storedAttempt = z.union([
+  attemptRow,
+  z.literal(true),
+  z.string().transform((text): unknown => JSON.parse(text)).pipe(attemptBlock),
+]);
+export type StoredAttempt = AttemptRow | true | string;
+
+/**
  * State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. A first attempt of
  * the hot path that succeeded writes none: its attempt row is the state (`actors/pair_state.ts`).
  */
@@ -510,6 +537,10 @@ export const keys = {
   health: (endpoint: EndpointId) => ["health", endpoint],
   attempt: (endpoint: EndpointId, delivery: DeliveryId) => ["attempt", endpoint, delivery],
   attemptsOf: (endpoint: EndpointId) => ["attempt", endpoint],
+  /** Right behind the first of the block's attempts. */
+  attemptBlock: (endpoint: EndpointId, first: DeliveryId) => ["attempt", endpoint, `${first}+`],
+  /** In front of every attempt of a bucket. @param bucket the beginning of their ids. */
+  attemptMark: (endpoint: EndpointId, bucket: string) => ["attempt", endpoint, bucket],
   pair: (endpoint: EndpointId, event: EventKey) => ["pair", endpoint, event],
   pairsOf: (endpoint: EndpointId) => ["pair", endpoint],
   /** Written by every replay at an endpoint: one check of it stands for a check of each pair that was read after it. */

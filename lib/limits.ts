@@ -18,8 +18,8 @@ export const MAX_COMMIT_KEY_BYTES = 72_000;
 export const MAX_VALUE_BYTES = 65_536;
 export const MAX_KEY_BYTES = 2_048;
 export const MAX_CHUNK_BYTES = 60_000;
-/** A block of the event index. */
-export const MAX_INDEX_BLOCK_BYTES = 60_000;
+/** A block: a row that tells of several events or attempts. */
+export const MAX_BLOCK_BYTES = 60_000;
 export const MAX_GET_MANY_KEYS = 10;
 
 // --- Jobs --------------------------------------------------------------------------------------------
@@ -109,5 +109,5 @@ invariant(CONNECT_TIMEOUT_MS < DEADLINE_MS, "D4");
 invariant(DNS_TIMEOUT_MS + DNS_PROBE_MS + CONNECT_TIMEOUT_MS < DEADLINE_MS, "D4");
 invariant(HEARTBEAT_EVERY_MS * 3 < HEARTBEAT_DEAD_AFTER_MS, "J3");
 invariant(MAX_CHUNK_BYTES < MAX_VALUE_BYTES, "O3");
-invariant(MAX_INDEX_BLOCK_BYTES < MAX_VALUE_BYTES, "O1");
+invariant(MAX_BLOCK_BYTES < MAX_VALUE_BYTES, "O1");
 invariant(MAX_ENVELOPE_BYTES < MAX_COMMIT_BYTES, "O1");

@@ -1,16 +1,9 @@
 /** The delivery log of an endpoint, and what makes new attempts: test, replay, redeliver (reference §3). */
 import * as z from "zod";
-import { notFound } from "../lib/errors.ts";
-import { type DeliveryId, type EndpointId, ulidFloor } from "../lib/ids.ts";
-import {
-  attemptError,
-  type AttemptRow,
-  attemptStatus,
-  type EndpointRow,
-  type KeyRow,
-  keys,
-} from "../lib/keys.ts";
+import { type EndpointId, ulidFloor } from "../lib/ids.ts";
+import { attemptError, type AttemptRow, attemptStatus, type EndpointRow, type KeyRow } from "../lib/keys.ts";
 import { MAX_FIRST_LAG_MS, MAX_REPLAY_IDS } from "../lib/limits.ts";
+import { attemptOf, newestAttempts } from "../actors/attempt_store.ts";
 import { auditWrites } from "../actors/audit.ts";
 import { live, partnerOfEndpoint } from "../actors/endpoints.ts";
 import { page } from "./cursor.ts";
@@ -92,8 +85,7 @@ export const deliveryRoutes: Route[] = [
         (query.before === undefined || row.created_at < query.before);
       return {
         body: await page<AttemptRow>(ctx, {
-          prefix: keys.attemptsOf(webhook_id),
-          at: (id) => keys.attempt(webhook_id, id as DeliveryId),
+          scan: (bounds) => newestAttempts(ctx.services.kv, webhook_id, bounds),
           // A row's id is of its created_at or a little before it; `fits` takes the bounds exactly.
           from: query.after === undefined ? undefined : `dlv_${ulidFloor(query.after - MAX_FIRST_LAG_MS)}`,
           to: query.before === undefined ? undefined : `dlv_${ulidFloor(query.before)}`,
@@ -112,9 +104,7 @@ export const deliveryRoutes: Route[] = [
     response: deliveryShown,
     status: 200,
     handler: async ({ params: { webhook_id, delivery_id }, services }) => {
-      const { value } = await services.kv.get<AttemptRow>(keys.attempt(webhook_id, delivery_id));
-      if (value === null) throw notFound("delivery");
-      return { body: showDelivery(webhook_id, value) };
+      return { body: showDelivery(webhook_id, await attemptOf(services.kv, webhook_id, delivery_id)) };
     },
   }),
   route({
@@ -128,13 +118,12 @@ export const deliveryRoutes: Route[] = [
     status: 202,
     handler: async ({ params: { webhook_id, delivery_id }, endpoint, key, services }) => {
       live(endpoint);
-      const { value } = await services.kv.get<AttemptRow>(keys.attempt(webhook_id, delivery_id));
-      if (value === null) throw notFound("delivery");
+      const { event_id, event } = await attemptOf(services.kv, webhook_id, delivery_id);
       const extra = await audit(services, "webhook.redelivered", endpoint, key);
       return {
         body: await services.deliveries.replay(
           webhook_id,
-          { event_ids: [value.event_id], key: value.event },
+          { event_ids: [event_id], key: event },
           extra,
         ),
       };

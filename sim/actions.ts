@@ -36,7 +36,10 @@ const ACTIONS: Record<StepKind, (stage: Stage) => Promise<unknown> | void> = {
   append: (s) => void s.world.producers.append(s.isolate, ...anyEvents(s, 1)),
   burst(s) {
     for (let i = s.rng.between(1, 4); i > 0; i--) {
-      s.world.producers.append(s.isolate, ...anyEvents(s, s.rng.between(1, 5)));
+      s.world.producers.append(
+        s.isolate,
+        ...anyEvents(s, s.rng.chance(0.2) ? s.rng.between(10, 30) : s.rng.between(1, 5)),
+      );
     }
   },
   append_twice: appendTwice,

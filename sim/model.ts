@@ -3,6 +3,7 @@
  * them to the invariants at once (ARCHITECTURE.md, "Invariants"). It shares no code with the pipeline but the keys.
  */
 import type { AttemptError } from "../lib/keys.ts";
+import { AttemptBlocks } from "./attempt_blocks.ts";
 import { DeliveryRules } from "./delivery_rules.ts";
 import { Facts, type ModelDeps } from "./facts.ts";
 import type { Receipt } from "./net.ts";
@@ -16,6 +17,7 @@ export { CANARY, type Violation } from "./facts.ts";
 
 export class Model extends Facts {
   readonly rows = new RowRules(this);
+  readonly blocks = new AttemptBlocks(this);
   readonly index = new IndexRules(this);
   readonly wire = new WireRules(this);
   readonly deliveries = new DeliveryRules(this, (pair, row) => this.wire.charged(pair, row));
@@ -26,9 +28,10 @@ export class Model extends Facts {
 
   landed({ changes, messages }: Landed): void {
     const { gone, touched } = this.deliveries.moved(changes);
-    const created = this.rows.landed(changes);
+    const told = this.blocks.told(changes);
+    const created = this.rows.landed(told);
     this.index.landed(changes);
-    this.deliveries.landed(changes, created, gone, touched);
+    this.deliveries.landed(told, created, gone, touched);
     for (const { value } of messages) this.rows.rung(value);
   }
 

@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { type AttemptRow, keys } from "../../lib/keys.ts";
 import { makeApi, TYPE } from "./support/api.ts";
 import { eventually, makePlace, platformKey, startService, statusOf } from "./support/process.ts";
 import {
@@ -17,6 +16,7 @@ import {
 import { type Receiver, startReceiver } from "./support/receiver.ts";
 import { mountSmallDisk, whyNoDisk } from "./support/small_disk.ts";
 import { jobRows } from "./support/store.ts";
+import { allAttemptsOf } from "../support/rows.ts";
 
 const DRAIN_MS = 30_000;
 const DISK_MIB = 16;
@@ -31,8 +31,7 @@ async function checkDrained(publishers: Publishers, receiver: Receiver, path: st
   await eventually("J2: no job row is left", async () => await jobRows(kv) === 0, DRAIN_MS);
   const tally = checkAll(publishers, receiver);
   let attempts = 0;
-  const prefix = [keys.attemptsOf("whk_" as never)[0]!];
-  for await (const { value } of kv.list<AttemptRow>({ prefix })) {
+  for (const { value } of await allAttemptsOf(kv)) {
     attempts++;
     assert.deepEqual(
       [value.status, value.attempt],

@@ -1,7 +1,8 @@
 /** The index of events: blocks by commit beside rows of releases before, whatever their order and the range asked for. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { behind, entriesOf, eventsIn, indexRoom, indexWrites, type Range } from "../../actors/event_index.ts";
+import { behind, entriesOf, eventsIn, indexRoom, indexWrites } from "../../actors/event_index.ts";
+import type { Range } from "../../actors/blocks.ts";
 import type { StoredEvent } from "../../actors/event_store.ts";
 import { retain, type RetentionDeps } from "../../actors/retention.ts";
 import { addRoom, NO_ROOM, writeAll } from "../../lib/edge/commit_batch.ts";
@@ -9,7 +10,7 @@ import { measure } from "../../lib/edge/measure.ts";
 import type { EventId, EventKey, IdentityId, PartnerId, TenantId } from "../../lib/ids.ts";
 import { ulidFrom } from "../../lib/ids.ts";
 import { type EventIndex, eventIndex, keys } from "../../lib/keys.ts";
-import { DAY_MS, HOUR_MS, MAX_INDEX_BLOCK_BYTES, MAX_OWNER_KEY_BYTES } from "../../lib/limits.ts";
+import { DAY_MS, HOUR_MS, MAX_BLOCK_BYTES, MAX_OWNER_KEY_BYTES } from "../../lib/limits.ts";
 import { world } from "../support/world.ts";
 
 const START = 32 * 5e10;
@@ -148,7 +149,7 @@ Deno.test("index: a block that would be too large is two, each under its own fir
     }));
   const writes = indexWrites(events);
   assert.ok(writes.length > 1 && writes.length < 10, `${writes.length} blocks`);
-  assert.ok(measure([], writes).maxValue <= MAX_INDEX_BLOCK_BYTES);
+  assert.ok(measure([], writes).maxValue <= MAX_BLOCK_BYTES);
   using kv = await Deno.openKv(":memory:");
   await writeNew(kv, events);
   for await (const { key, value } of kv.list<EventIndex>({ prefix: [] })) {

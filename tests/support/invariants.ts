@@ -43,8 +43,8 @@ async function o1IndexedOnce(w: World): Promise<void> {
 /** At most one row for (endpoint, event, attempt), and the pair state tells of exactly those rows. */
 async function d1OneRowAnAttempt(w: World): Promise<void> {
   const byPair = new Map<string, Map<number, string>>();
-  for (const { key, value } of await allAttempts(w)) {
-    const name = `${String(key[1])} ${value.event}`;
+  for (const { endpoint, value } of await allAttempts(w)) {
+    const name = `${endpoint} ${value.event}`;
     const rows = byPair.get(name) ?? new Map<number, string>();
     assert.ok(!rows.has(value.attempt), `D1: two rows for attempt ${value.attempt} of ${name}`);
     byPair.set(name, rows.set(value.attempt, value.id));
@@ -102,7 +102,7 @@ async function o3SameBytesAndSigned(w: World): Promise<void> {
 /** No endpoint received an event outside its scope. */
 async function s1Scope(w: World): Promise<void> {
   const rows = new Map((await endpoints(w)).map((row) => [row.value.id as string, row.value]));
-  const wanted = (await allAttempts(w)).map(({ key, value }) => [key[1] as string, value.event] as const);
+  const wanted = (await allAttempts(w)).map(({ endpoint, value }) => [endpoint, value.event] as const);
   const events = await loadEvents(w.store, [...new Set(wanted.map(([, event]) => event))]);
   for (const [endpoint, key] of wanted) {
     const event = events.get(key as EventKey);

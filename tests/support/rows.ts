@@ -1,4 +1,5 @@
 /** What is in the store, read for assertions. */
+import { attemptsIn, attemptsOfRow } from "../../actors/attempt_store.ts";
 import { readState } from "../../actors/pair_state.ts";
 import { encodeEventRow, eventRowOf, type StoredRow } from "../../lib/event_row.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
@@ -12,6 +13,7 @@ import {
   type Job,
   keys,
   type PairRow,
+  type StoredAttempt,
 } from "../../lib/keys.ts";
 import type { World } from "./world.ts";
 
@@ -23,7 +25,7 @@ async function all<T = unknown>(kv: Deno.Kv, prefix: Deno.KvKey): Promise<Deno.K
 
 /** In the order they were made: ids tell it to the millisecond, and a first attempt's tell when its event was. */
 export const attempts = async (w: World, endpoint: EndpointId): Promise<AttemptRow[]> =>
-  (await all<AttemptRow>(w.store, keys.attemptsOf(endpoint))).map((row) => row.value)
+  (await Array.fromAsync(attemptsIn(w.store, endpoint)))
     .sort((a, b) => a.created_at - b.created_at || a.attempt - b.attempt);
 
 /** The rows of all events, by key. */
@@ -78,14 +80,23 @@ export const pairs = (w: World): Promise<Deno.KvEntry<PairRow>[]> => all(w.store
 export async function states(w: World): Promise<Map<string, PairRow>> {
   const found = new Map<string, PairRow>();
   const names = (await pairs(w)).map(({ key }) => [key[1], key[2]] as [EndpointId, EventKey]);
-  for (const { key, value } of await allAttempts(w)) names.push([key[1] as EndpointId, value.event]);
+  for (const { endpoint, value } of await allAttempts(w)) names.push([endpoint, value.event]);
   for (const [endpoint, event] of names) {
     const row = await pair(w, endpoint, event);
     if (row !== null) found.set(`${endpoint} ${event}`, row);
   }
   return found;
 }
-export const allAttempts = (w: World): Promise<Deno.KvEntry<AttemptRow>[]> => all(w.store, ["attempt"]);
+/** The attempts of all endpoints, in the order of their ids. */
+export const allAttempts = async (w: World): Promise<{ endpoint: EndpointId; value: AttemptRow }[]> =>
+  (await allAttemptsOf(w.store)).sort((a, b) => a.value.id < b.value.id ? -1 : 1);
+
+/** The same as they come. */
+export const allAttemptsOf = async (kv: Deno.Kv): Promise<{ endpoint: EndpointId; value: AttemptRow }[]> =>
+  (await all<StoredAttempt>(kv, ["attempt"])).flatMap(({ key, value }) => {
+    const endpoint = key[1] as EndpointId;
+    return attemptsOfRow(endpoint, key[2] as string, value).map((value) => ({ endpoint, value }));
+  });
 export const endpoints = (w: World): Promise<Deno.KvEntry<EndpointRow>[]> => all(w.store, keys.endpoints());
 export const heartbeats = (w: World): Promise<Deno.KvEntry<{ at: number }>[]> =>
   all(w.store, keys.heartbeats());

@@ -49,7 +49,7 @@ const SHAPES = {
   instance: rows.heartbeat,
   endpoint: rows.endpointRow,
   health: rows.healthRow,
-  attempt: rows.attemptRow,
+  attempt: rows.storedAttempt,
   pair: rows.pairRow,
   partner: rows.partnerRow,
   tenant: rows.tenantRow,

@@ -1,8 +1,7 @@
 /** One attempt, and beside it every attempt for the same event and endpoint on a time line. */
-import { notFound } from "../../../lib/errors.ts";
 import type { DeliveryId } from "../../../lib/ids.ts";
-import { type AttemptRow, type EndpointRow, keys, type PairRow } from "../../../lib/keys.ts";
-import { getAll } from "../../../actors/event_store.ts";
+import type { AttemptRow, EndpointRow, PairRow } from "../../../lib/keys.ts";
+import { attemptOf, readAttempts } from "../../../actors/attempt_store.ts";
 import { readState } from "../../../actors/pair_state.ts";
 import { span, stamp } from "../format.ts";
 import { endpointOf } from "../reach.ts";
@@ -18,8 +17,7 @@ export async function deliveryPage(c: ConsoleContext): Promise<PageView> {
   const { kv } = c.services, id = c.params.delivery_id as DeliveryId;
   const { place, ...endpoint } = await endpointOf({ kv, key: c.visitor.key }, c.params.webhook_id!);
   const { row } = endpoint;
-  const { value: attempt } = await kv.get<AttemptRow>(keys.attempt(row.id, id));
-  if (attempt === null) throw notFound("delivery");
+  const attempt = await attemptOf(kv, row.id, id);
   const { row: pair } = await readState(kv, row.id, attempt.event);
   const all = await attemptsOf(kv, row, pair, attempt);
   const shown = shownOf(attempt), base = `/console/endpoints/${row.id}`;
@@ -122,8 +120,7 @@ async function attemptsOf(
   attempt: AttemptRow,
 ): Promise<AttemptRow[]> {
   const ids = (pair?.ids ?? []).slice(-MAX_SHOWN);
-  const found = await getAll<AttemptRow>(kv, ids.map((id) => keys.attempt(row.id, id)));
-  const rows = found.flatMap(({ value }) => value === null ? [] : [value]);
+  const rows = (await readAttempts(kv, row.id, ids)).filter((found) => found !== null);
   return rows.some(({ id }) => id === attempt.id) ? rows : [...rows, attempt];
 }
 

@@ -4,6 +4,7 @@ import type { EventKey } from "../../../lib/ids.ts";
 import { type AttemptRow, keys } from "../../../lib/keys.ts";
 import { holds, reachesEvent } from "../../../lib/reach.ts";
 import type { Kv } from "../../../lib/edge/kv.ts";
+import { newestAttempts } from "../../../actors/attempt_store.ts";
 import { keysOfScope } from "../../../actors/event_index.ts";
 import { getAll } from "../../../actors/event_store.ts";
 import { span } from "../format.ts";
@@ -22,7 +23,7 @@ export async function livePage(c: ConsoleContext): Promise<PageView> {
   const endpoints = holds(reach.key, "webhooks:read") ? await endpointsOf(reach, place) : [];
   const [events, attempts] = await Promise.all([
     newestEvents(reach, place),
-    newestAttempts(reach.kv, endpoints),
+    attemptsOf(reach.kv, endpoints),
   ]);
   const wide = place.tenant === null;
   return page(
@@ -94,14 +95,11 @@ interface Tailed {
   endpoint: Endpoint;
 }
 
-async function newestAttempts(kv: Kv, endpoints: Endpoint[]): Promise<Tailed[]> {
+async function attemptsOf(kv: Kv, endpoints: Endpoint[]): Promise<Tailed[]> {
   const lists = await Promise.all(endpoints.map(async (endpoint) => {
     const found: Tailed[] = [];
-    const options = { reverse: true, limit: SHOWN, batchSize: SHOWN };
-    for await (
-      const { value } of kv.list<AttemptRow>({ prefix: keys.attemptsOf(endpoint.row.id) }, options)
-    ) {
-      found.push({ attempt: value, endpoint });
+    for await (const { value } of newestAttempts(kv, endpoint.row.id)) {
+      if (found.push({ attempt: value, endpoint }) === SHOWN) break;
     }
     return found;
   }));

@@ -1,17 +1,16 @@
 /** Looks into the store of a service that is down, or beside it. */
 import assert from "node:assert/strict";
-import { type AttemptRow, keys } from "../../../lib/keys.ts";
+import { keys } from "../../../lib/keys.ts";
+import { allAttemptsOf } from "../../support/rows.ts";
 
 /** D1: at most one row for (endpoint, event, attempt). Answers how many rows there are. */
 export async function checkAttempts(path: string): Promise<number> {
   using kv = await Deno.openKv(path);
   const seen = new Set<string>();
   let rows = 0;
-  for await (
-    const { key, value } of kv.list<AttemptRow>({ prefix: [keys.attemptsOf("whk_" as never)[0]!] })
-  ) {
+  for (const { endpoint, value } of await allAttemptsOf(kv)) {
     rows++;
-    seen.add(`${String(key[1])} ${value.event_id} ${value.attempt}`);
+    seen.add(`${endpoint} ${value.event_id} ${value.attempt}`);
   }
   assert.equal(seen.size, rows, "D1: no attempt is recorded twice");
   return rows;
