@@ -3,8 +3,10 @@
  * endpoints and 24 hours, on a KV file. Prints each page's median and exits 1 when one is over 100 ms.
  */
 import { createKey } from "../actors/key_admin.ts";
+import { attemptWrite, firstWrites } from "../actors/attempt_store.ts";
 import { indexWrites } from "../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../actors/event_store.ts";
+import { pairAfter } from "../actors/pair_state.ts";
 import { writeAll } from "../lib/edge/commit_batch.ts";
 import { completeConfig, parseConfig } from "../lib/edge/config.ts";
 import type { Write } from "../lib/edge/kv.ts";
@@ -19,7 +21,7 @@ import {
   type TenantId,
   ulidFrom,
 } from "../lib/ids.ts";
-import { type AttemptRow, type HourRow, keys, type PairRow, permission } from "../lib/keys.ts";
+import { type AttemptRow, type HourRow, keys, permission } from "../lib/keys.ts";
 import { DAY_MS, HOUR_MS } from "../lib/limits.ts";
 import { type Server, startServer } from "../main.ts";
 import { Visitor } from "../tests/console/support.ts";
@@ -93,16 +95,19 @@ async function fill(server: Server, tenant: TenantId, endpoints: EndpointId[]): 
   let last = "" as EventId;
   for (let done = 0; done < n;) {
     const commit = kv.atomic(), events: StoredEvent[] = [];
+    const attempts = new Map(endpoints.map((endpoint) => [endpoint, [] as AttemptRow[]]));
     for (let i = 0; i < PER_COMMIT && done < n; i++, done++) {
       const at = Math.floor(from + (DAY_MS - 1_000) * done / n);
       const event = eventOf(tenant, at, done);
       const endpoint = endpoints[done % ENDPOINTS]!;
       last = event.id;
       events.push(event);
-      writeAll(commit, [...eventWrites(event), ...delivered(event, endpoint, done % 50 === 0)]);
+      writeAll(commit, eventWrites(event));
+      attempts.get(endpoint)!.push(attemptOf(event, endpoint, done % 50 === 0));
       for (const subject of [endpoint, "all"]) count(hours, subject, at, done % 50 === 0);
     }
     writeAll(commit, indexWrites(events));
+    for (const [endpoint, rows] of attempts) writeAll(commit, recorded(endpoint, rows));
     await commit.commit();
   }
   for (const [name, row] of hours) {
@@ -130,9 +135,8 @@ function eventOf(tenant: TenantId, at: number, i: number): StoredEvent {
   };
 }
 
-function delivered(event: StoredEvent, endpoint: EndpointId, failed: boolean): Write[] {
-  const status = failed ? "failed" : "succeeded";
-  const attempt: AttemptRow = {
+function attemptOf(event: StoredEvent, endpoint: EndpointId, failed: boolean): AttemptRow {
+  return {
     id: firstDelivery(endpoint, event.key),
     event: event.key,
     event_id: event.id,
@@ -140,17 +144,25 @@ function delivered(event: StoredEvent, endpoint: EndpointId, failed: boolean): W
     tenant_id: event.tenant,
     attempt: 1,
     first_attempt: 1,
-    status,
+    status: failed ? "failed" : "succeeded",
     http_status: failed ? 500 : 204,
     error: failed ? "status_5xx" : null,
     duration_ms: 12,
     next_attempt_at: null,
     created_at: event.at,
   };
-  const writes: Write[] = [{ op: "set", key: keys.attempt(endpoint, attempt.id), value: attempt }];
-  if (!failed) return writes; // the attempt row is the state
-  const pair: PairRow = { status, attempt: 1, first: 1, succeeded: false, dead: false, ids: [attempt.id] };
-  return [...writes, { op: "set", key: keys.pair(endpoint, event.key), value: pair }];
+}
+
+/** Those that succeeded are their pairs' state themselves. */
+function recorded(endpoint: EndpointId, rows: AttemptRow[]): Write[] {
+  const failed = rows.filter(({ status }) => status === "failed");
+  return [
+    ...firstWrites(endpoint, rows.filter((row) => !failed.includes(row))),
+    ...failed.flatMap((row): Write[] => [
+      attemptWrite(endpoint, row),
+      { op: "set", key: keys.pair(endpoint, row.event), value: pairAfter(null, row) },
+    ]),
+  ];
 }
 
 function count(hours: Map<string, HourRow>, subject: string, at: number, failed: boolean): void {

@@ -3,6 +3,7 @@
  * jobs pending for a second one, one item each, due in ten years. Rows are the pipeline's own, in commits as large as they go.
  */
 import type { Found, PhaseOptions } from "../engine.ts";
+import { firstWrites } from "../../actors/attempt_store.ts";
 import { indexWrites } from "../../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../../actors/event_store.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
@@ -33,11 +34,10 @@ export async function seed({ file, origin, n }: PhaseOptions): Promise<Found> {
       events.push(event);
       writeAll(commit, [
         ...eventWrites(event),
-        ...deliveredWrites(event),
         pendingWrite(event, done, due, ids),
       ]);
     }
-    writeAll(commit, indexWrites(events));
+    writeAll(commit, [...indexWrites(events), ...firstWrites(DELIVERED, events.map(deliveredOf))]);
     await commit.commit();
   }
   await world.close();
@@ -64,10 +64,9 @@ function eventOf(i: number, ids: Ids): StoredEvent {
   return { key, id, type: EVENT_TYPE, ...scope, kind: "custom", owner, seq: sequence, at, body };
 }
 
-function deliveredWrites(event: StoredEvent): Write[] {
-  const delivery = firstDelivery(DELIVERED, event.key);
-  const attempt: AttemptRow = {
-    id: delivery,
+function deliveredOf(event: StoredEvent): AttemptRow {
+  return {
+    id: firstDelivery(DELIVERED, event.key),
     event: event.key,
     event_id: event.id,
     event_type: event.type,
@@ -81,7 +80,6 @@ function deliveredWrites(event: StoredEvent): Write[] {
     next_attempt_at: null,
     created_at: event.at,
   };
-  return [{ op: "set", key: keys.attempt(DELIVERED, delivery), value: attempt }];
 }
 
 function pendingWrite(event: StoredEvent, i: number, due: number, ids: Ids): Write {

@@ -113,78 +113,89 @@ Deno.test("replay: what succeeded at once goes on as attempt 2, and lists both",
     assert.deepEqual((await pair(w, endpoint.id, event!.key))!.ids, rows.map(({ id }) => id));
   }));
 
-Deno.test("D1: a first attempt recorded between a replay's look and its commit is seen by it", () =>
-  underReplay(async (w, endpoint, event, recordFirst) => {
-    const other = await w.isolate();
-    const replay = stopBefore(other, keys.pair(endpoint, event.key));
-    const asked = other.system.deliveries.replay(endpoint, { event_ids: [event.id] });
-    await replay.reached;
-    await recordFirst();
-    replay.goOn();
-    await w.done(asked);
-    await w.advance(20 * SECOND_MS);
-    assert.deepEqual((await attempts(w, endpoint)).map((row) => [row.attempt, row.first_attempt]), [[1, 1], [
-      2,
-      2,
-    ]]);
-  }));
+for (const n of [1, 3]) { // a row of its own, or a block
+  Deno.test(`D1: a first attempt recorded between a replay's look and its commit is seen by it, one of ${n}`, () =>
+    underReplay(n, async (w, endpoint, event, recordFirst) => {
+      const other = await w.isolate();
+      const replay = stopBefore(other, keys.pair(endpoint, event.key));
+      const asked = other.system.deliveries.replay(endpoint, { event_ids: [event.id] });
+      await replay.reached;
+      await recordFirst();
+      replay.goOn();
+      await w.done(asked);
+      await w.advance(20 * SECOND_MS);
+      assert.deepEqual(
+        (await attemptsOf(w, endpoint, event)).map((row) => [row.attempt, row.first_attempt]),
+        [
+          [1, 1],
+          [2, 2],
+        ],
+      );
+    }));
 
-Deno.test("D1: a first attempt recorded after a replay was queued is what the replay finds done", () =>
-  underReplay(async (w, endpoint, event, recordFirst) => {
-    await w.done(w.first.system.deliveries.replay(endpoint, { event_ids: [event.id] }));
-    await recordFirst();
-    await w.advance(20 * SECOND_MS);
-    assert.deepEqual((await attempts(w, endpoint)).map((row) => row.attempt), [1]);
-    assert.deepEqual((await pair(w, endpoint, event.key))!.status, "succeeded");
-    assert.deepEqual(await jobs(w), []);
-  }));
+  Deno.test(`D1: a first attempt recorded after a replay was queued is what the replay finds done, one of ${n}`, () =>
+    underReplay(n, async (w, endpoint, event, recordFirst) => {
+      await w.done(w.first.system.deliveries.replay(endpoint, { event_ids: [event.id] }));
+      await recordFirst();
+      await w.advance(20 * SECOND_MS);
+      assert.deepEqual((await attemptsOf(w, endpoint, event)).map((row) => row.attempt), [1]);
+      assert.deepEqual((await pair(w, endpoint, event.key))!.status, "succeeded");
+      assert.deepEqual(await jobs(w), []);
+    }));
 
-Deno.test("D1: a replay's attempt under way when the first one is recorded is not on record as the first again", () =>
-  underReplay(async (w, endpoint, event, recordFirst) => {
-    const gate = Promise.withResolvers<number>();
-    w.net.at(URL, gate.promise);
-    // As if the clocks of two isolates disagreed: nothing keeps the replay off the first attempt.
-    const item = { event: event.key, id: event.id, type: event.type, attempt: 1, first: 1, replay: true };
-    const opened = { status: null, attempt: 0, first: 1, succeeded: false, dead: false, ids: [] };
-    await w.store.set(keys.pair(endpoint, event.key), opened);
-    await w.store.set(keys.job(0, w.now(), w.first.ids.ulid() as JobId), {
-      v: 1,
-      kind: "deliver",
-      endpoint,
-      items: [item],
-    });
-    w.first.system.flow.pump.poke();
-    await w.settle();
-    assert.equal(w.net.received.length, 2, "both are under way");
-    await recordFirst();
-    gate.resolve(200);
-    await w.settle();
-    assert.deepEqual((await attempts(w, endpoint)).map((row) => row.attempt), [1]);
-    assert.deepEqual(await jobs(w), []);
-  }));
+  Deno.test(`D1: a replay's attempt under way when the first one is recorded is not on record as the first again, one of ${n}`, () =>
+    underReplay(n, async (w, endpoint, event, recordFirst) => {
+      const gate = Promise.withResolvers<number>();
+      w.net.at(URL, gate.promise);
+      // As if the clocks of two isolates disagreed: nothing keeps the replay off the first attempt.
+      const item = { event: event.key, id: event.id, type: event.type, attempt: 1, first: 1, replay: true };
+      const opened = { status: null, attempt: 0, first: 1, succeeded: false, dead: false, ids: [] };
+      await w.store.set(keys.pair(endpoint, event.key), opened);
+      await w.store.set(keys.job(0, w.now(), w.first.ids.ulid() as JobId), {
+        v: 1,
+        kind: "deliver",
+        endpoint,
+        items: [item],
+      });
+      w.first.system.flow.pump.poke();
+      await w.settle();
+      assert.equal(w.net.received.length, n + 1, "all are under way");
+      await recordFirst();
+      gate.resolve(200);
+      await w.settle();
+      assert.deepEqual((await attemptsOf(w, endpoint, event)).map((row) => row.attempt), [1]);
+      assert.deepEqual(await jobs(w), []);
+    }));
+}
 
-/** A world with a first attempt under way, which ends well and is recorded when `recordFirst` is called. */
+type Event = Awaited<ReturnType<World["append"]>>[number];
+
+const attemptsOf = async (w: World, endpoint: EndpointId, event: Event) =>
+  (await attempts(w, endpoint)).filter((row) => row.event === event.key);
+
+/** A world with `n` first attempts under way, which end well and are recorded together when `recordFirst` is called; the last one's event. */
 function underReplay(
-  run: (
-    w: World,
-    endpoint: EndpointId,
-    event: Awaited<ReturnType<World["append"]>>[number],
-    recordFirst: () => Promise<void>,
-  ) => Promise<void>,
+  n: number,
+  run: (w: World, endpoint: EndpointId, event: Event, recordFirst: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
   return world(async (w) => {
     const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);
     const gate = Promise.withResolvers<number>();
-    w.net.at(URL, (_, nth) => nth === 1 ? gate.promise : 200);
-    const [event] = await w.append(tenant);
+    w.net.at(URL, (_, nth) => nth <= n ? gate.promise : 200);
+    const event = (await w.append(tenant, n)).at(-1)!;
     await w.settle();
-    await run(w, endpoint.id, event!, async () => {
+    await run(w, endpoint.id, event, async () => {
       gate.resolve(200);
-      const first = keys.attempt(endpoint.id, firstDelivery(endpoint.id, event!.key));
-      for (let i = 0; i < 500 && (await w.store.get(first)).value === null; i++) {
+      for (let i = 0; i < 500 && (await attemptsOf(w, endpoint.id, event)).length === 0; i++) {
         await new Promise((r) => setTimeout(r, 1));
       }
-      assert.notEqual((await w.store.get(first)).value, null);
+      const id = firstDelivery(endpoint.id, event.key);
+      assert.deepEqual((await attemptsOf(w, endpoint.id, event)).map((row) => row.id), [id]);
+      assert.equal(
+        (await w.store.get(keys.attempt(endpoint.id, id))).value === null,
+        n > 1,
+        "a block or a row",
+      );
     });
   });
 }
