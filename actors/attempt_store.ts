@@ -1,55 +1,76 @@
 /**
- * Where an endpoint's attempts are ("Delivering an attempt", step 5). An attempt is a row under its id, but for most of them: first
- * attempts of the hot path that succeeded and that one commit records share a row, a block (blocks.ts), because their ids follow from
- * their events (`firstDelivery`). Beside a block its commit writes the mark of its bucket, so that who found no attempt of an event there
- * can have checked that none came since.
+ * Where an endpoint's attempts are ("Delivering an attempt", step 5). An attempt is a row under its id, and its pair has a row that names
+ * it; but most are first attempts that succeed at once, and those that one commit records share rows (blocks.ts, attempt_blocks.ts):
+ *
+ *   a block     the attempts of one bucket of time. On the hot path their ids follow from their events (`firstDelivery`), so nothing
+ *               else has to lead to them.
+ *   pointers    in the bucket of the events, where each of their attempts is, when the ids do not follow: the event is older.
+ *   the mark    in front of a bucket, written anew with each block or pointers in it, so that who found an event untried there can
+ *               have checked that nothing came since.
  */
 import { notFound } from "../lib/errors.ts";
-import {
-  type DeliveryId,
-  type EndpointId,
-  type EventId,
-  type EventKey,
-  firstDelivery,
-  PREFIX,
-  ulidTime,
-} from "../lib/ids.ts";
-import { type AttemptBlock, type AttemptRow, keys, type StoredAttempt, within } from "../lib/keys.ts";
+import { type DeliveryId, type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
+import { type AttemptRow, keys, type PairRow, type StoredAttempt, within } from "../lib/keys.ts";
 import type { Kv, Write } from "../lib/edge/kv.ts";
 import {
-  type Blocks,
-  BUCKET_CHARS,
-  column,
-  entriesIn,
-  inBlocks,
-  inColumn,
-  type Range,
-  rowsIn,
-  TAIL_CHARS,
-} from "./blocks.ts";
+  attemptsOfRow,
+  behindBucket,
+  blockAt,
+  lateText,
+  markOf,
+  namedText,
+  pointersAt,
+  pointersOfRow,
+  pointersText,
+  PREFIX_CHARS,
+} from "./attempt_blocks.ts";
+import { type Blocks, BUCKET_CHARS, entriesIn, inBlocks, type Range, rowsIn } from "./blocks.ts";
 import { getAll } from "./event_store.ts";
 
-/** A block and its mark are two rows: not more than those of so many attempts, and smaller. */
+/** So many share a row: fewer would need as many rows. */
 const WORTH_A_BLOCK = 2;
-/** `dlv_` */
-const PREFIX_CHARS = PREFIX.delivery.length + 1;
 
 // --- Writing -----------------------------------------------------------------------------------------
 
-/** The rows of first attempts of one endpoint that succeeded, under the ids that their events give them. */
-export function firstWrites(endpoint: EndpointId, rows: readonly AttemptRow[]): Write[] {
-  const writes: Write[] = [];
-  for (const [bucket, group] of Map.groupBy(rows, (row) => bucketOf(row.id))) {
+/** First attempts of one endpoint that succeeded: `named` by their events (`firstDelivery`), or `late`. */
+export interface FirstAttempts {
+  named: AttemptRow[];
+  late: AttemptRow[];
+}
+
+/** The rows of first attempts that succeeded, and of what leads to them. */
+export function firstWrites(endpoint: EndpointId, { named, late }: FirstAttempts): Write[] {
+  const writes: Write[] = [], marks = new Set<string>();
+  const share = (position: string, value: string | true) =>
+    writes.push({ op: "set", key: keys.attemptsAt(endpoint, position), value });
+  const ulidOf = (row: AttemptRow) => row.id.slice(PREFIX_CHARS);
+  for (const group of byBucket(named, ulidOf)) {
     if (group.length < WORTH_A_BLOCK) writes.push(...group.map((row) => attemptWrite(endpoint, row)));
     else {
-      writes.push({ op: "set", key: keys.attemptMark(endpoint, bucket), value: true });
-      for (const { first, text } of inBlocks(group.sort((a, b) => a.id < b.id ? -1 : 1), textOf)) {
-        writes.push({ op: "set", key: keys.attemptBlock(endpoint, first.id), value: text });
-      }
+      for (const { first, text } of inBlocks(group, namedText)) share(blockAt(first.id), text);
+      marks.add(markOf(group[0]!.event));
     }
   }
+  for (const group of byBucket(late, ulidOf)) {
+    if (group.length < WORTH_A_BLOCK) writes.push(...group.map((row) => attemptWrite(endpoint, row)));
+    else for (const { first, text } of inBlocks(group, lateText)) share(blockAt(first.id), text);
+  }
+  for (const group of byBucket(late, (row) => row.event)) {
+    if (group.length < WORTH_A_BLOCK) {
+      writes.push(...group.map((row) => pairWrite(endpoint, row.event, null, row)));
+    } else {
+      for (const { first, text } of inBlocks(group, pointersText)) share(pointersAt(first.event), text);
+      marks.add(markOf(group[0]!.event));
+    }
+  }
+  for (const mark of marks) share(mark, true);
   return writes;
 }
+
+/** Rows by the bucket of a ULID, in the order of that. */
+const byBucket = (rows: readonly AttemptRow[], of: (row: AttemptRow) => string): Iterable<AttemptRow[]> =>
+  Map.groupBy(rows.toSorted((a, b) => of(a) < of(b) ? -1 : 1), (row) => of(row).slice(0, BUCKET_CHARS))
+    .values();
 
 export const attemptWrite = (endpoint: EndpointId, row: AttemptRow): Write => ({
   op: "set",
@@ -57,51 +78,27 @@ export const attemptWrite = (endpoint: EndpointId, row: AttemptRow): Write => ({
   value: row,
 });
 
-function textOf(rows: readonly AttemptRow[]): string {
-  let tails = "";
-  for (const { event } of rows) tails += event.slice(BUCKET_CHARS);
-  const block: AttemptBlock = {
-    events: tails,
-    ids: column(rows, ({ event, event_id }) => event_id === idOf(event) ? null : event_id),
-    types: column(rows, (row) => row.event_type),
-    tenants: column(rows, (row) => row.tenant_id),
-    http: column(rows, (row) => row.http_status),
-    took: column(rows, (row) => row.duration_ms),
-    lags: column(rows, (row) => row.created_at - ulidTime(row.event)),
-  };
-  return JSON.stringify(block);
-}
+/** The pair's row once the attempt is on record. @param before the state until then. */
+export const pairWrite = (
+  endpoint: EndpointId,
+  event: EventKey,
+  before: PairRow | null,
+  attempt: First,
+): Write => ({ op: "set", key: keys.pair(endpoint, event), value: pairAfter(before, attempt) });
 
-/** The id of an event that is named by its key. */
-const idOf = (event: EventKey) => `${PREFIX.event}_${event}` as EventId;
+export const pairAfter = (
+  before: PairRow | null,
+  { id, status, attempt, first_attempt }: First,
+): PairRow => ({
+  status,
+  attempt,
+  first: first_attempt,
+  succeeded: status === "succeeded" || (before?.succeeded ?? false),
+  dead: status === "dead" || (before?.dead ?? false),
+  ids: [...before?.ids ?? [], id],
+});
 
 // --- Reading -----------------------------------------------------------------------------------------
-
-/** The attempts that a row of an endpoint tells of, in the order of their ids. @param position the last part of its key. */
-export function attemptsOfRow(endpoint: EndpointId, position: string, value: StoredAttempt): AttemptRow[] {
-  if (value === true) return [];
-  if (typeof value !== "string") return [value];
-  const { events, ids, types, tenants, http, took, lags } = JSON.parse(value) as AttemptBlock;
-  const bucket = position.slice(PREFIX_CHARS, PREFIX_CHARS + BUCKET_CHARS);
-  return Array.from({ length: events.length / TAIL_CHARS }, (_, i) => {
-    const event = bucket + events.slice(i * TAIL_CHARS, (i + 1) * TAIL_CHARS) as EventKey;
-    return {
-      id: firstDelivery(endpoint, event),
-      event,
-      event_id: inColumn(ids, i) ?? idOf(event),
-      event_type: inColumn(types, i),
-      tenant_id: inColumn(tenants, i),
-      attempt: 1,
-      first_attempt: 1,
-      status: "succeeded",
-      http_status: inColumn(http, i),
-      error: null,
-      duration_ms: inColumn(took, i),
-      next_attempt_at: null,
-      created_at: ulidTime(event) + inColumn(lags, i),
-    };
-  });
-}
 
 /** An endpoint's attempts in the order of their ids, read as far as they are asked for. */
 export function attemptsIn(kv: Kv, endpoint: EndpointId, range: Range = {}): AsyncGenerator<AttemptRow> {
@@ -116,9 +113,8 @@ export function attemptsIn(kv: Kv, endpoint: EndpointId, range: Range = {}): Asy
 
 /** The source of a list of them, newest first (`routes/cursor.ts`). */
 export async function* newestAttempts(kv: Kv, endpoint: EndpointId, bounds: Range = {}) {
-  for await (const value of attemptsIn(kv, endpoint, { ...bounds, reverse: true })) {
-    yield { id: value.id, value };
-  }
+  const range = { ...bounds, reverse: true };
+  for await (const value of attemptsIn(kv, endpoint, range)) yield { id: value.id, value };
 }
 
 /** Attempts by id, in order; null for one that is not there. */
@@ -143,10 +139,13 @@ export async function attemptOf(kv: Kv, endpoint: EndpointId, id: DeliveryId): P
   return row;
 }
 
-/** What is on record of first attempts of the hot path. */
+/** An attempt, as far as it tells of its pair. */
+export type First = Pick<AttemptRow, "id" | "status" | "attempt" | "first_attempt">;
+
+/** What is on record of first attempts without a pair row. */
 export interface Firsts {
-  rows: Map<EventKey, AttemptRow>;
-  /** Versions of the marks there are, by bucket. */
+  rows: Map<EventKey, First>;
+  /** Versions of the marks there are, by position. */
   marks: Map<string, string>;
 }
 
@@ -156,7 +155,7 @@ const SIDE_BY_SIDE = 100;
 const MAX_BATCH = 500;
 const SCANS_AT_ONCE = 32;
 
-/** What became of first attempts of these events on the hot path. Events of one job lie side by side: one read, nearly always of nothing. */
+/** First attempts of these events, by other rows than their pairs'. Events of one job lie side by side: one read, nearly always of nothing. */
 export async function readFirsts(
   kv: Kv,
   endpoint: EndpointId,
@@ -164,7 +163,7 @@ export async function readFirsts(
 ): Promise<Firsts> {
   const firsts: Firsts = { rows: new Map(), marks: new Map() };
   if (events.length === 0) return firsts;
-  const wanted = new Set(events);
+  const wanted = new Set(events), family = keys.attemptsOf(endpoint);
   const note = (position: string, value: StoredAttempt, versionstamp: string) => {
     if (value === true) firsts.marks.set(position, versionstamp);
     for (const row of attemptsOfRow(endpoint, position, value)) {
@@ -172,32 +171,27 @@ export async function readFirsts(
         firsts.rows.set(row.event, row);
       }
     }
+    for (const { event, id } of pointersOfRow(position, value)) {
+      if (wanted.has(event)) {
+        firsts.rows.set(event, { id, status: "succeeded", attempt: 1, first_attempt: 1 });
+      }
+    }
   };
-  const family = keys.attemptsOf(endpoint);
-  const buckets = [...new Set(events.map(markOf))].sort();
+  const marks = [...new Set(events.map(markOf))].sort();
   const limit = SIDE_BY_SIDE + 2 * events.length, options = { limit, batchSize: Math.min(limit, MAX_BATCH) };
-  const selector = { start: within(family, buckets[0]!), end: within(family, behindBucket(buckets.at(-1)!)) };
+  const selector = { start: within(family, marks[0]!), end: within(family, behindBucket(marks.at(-1)!)) };
   const together = await Array.fromAsync(kv.list<StoredAttempt>(selector, options));
   if (together.length < limit) {
     for (const { key, value, versionstamp } of together) note(key.at(-1) as string, value, versionstamp);
     return firsts;
   }
-  const scan = async (bucket: string) => { // strangers lie between, and maybe more of them
-    for await (const row of rowsIn<StoredAttempt>(kv, family, { from: bucket, to: behindBucket(bucket) })) {
+  const scan = async (mark: string) => { // strangers lie between, and maybe more of them
+    for await (const row of rowsIn<StoredAttempt>(kv, family, { from: mark, to: behindBucket(mark) })) {
       note(row.position, row.value, row.versionstamp);
     }
   };
-  for (let i = 0; i < buckets.length; i += SCANS_AT_ONCE) {
-    await Promise.all(buckets.slice(i, i + SCANS_AT_ONCE).map(scan));
+  for (let i = 0; i < marks.length; i += SCANS_AT_ONCE) {
+    await Promise.all(marks.slice(i, i + SCANS_AT_ONCE).map(scan));
   }
   return firsts;
 }
-
-/** The mark that is written with whatever block has the event's first attempt. */
-export const markOf = (event: EventKey): string => `${PREFIX.delivery}_${event.slice(0, BUCKET_CHARS)}`;
-
-/** The beginning of an attempt's id that names its bucket. */
-const bucketOf = (id: DeliveryId): string => id.slice(0, PREFIX_CHARS + BUCKET_CHARS);
-
-/** The position behind all of a bucket: letters of ULIDs sort before it. */
-const behindBucket = (bucket: string): string => bucket + "~";

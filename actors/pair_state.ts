@@ -1,13 +1,13 @@
 /**
- * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, the first
- * attempt of the hot path, if it succeeded. Nearly all do, and write no pair row; where they are follows from the pair
- * (attempt_store.ts). Everybody who asks what became of an event at an endpoint asks here.
+ * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, a first attempt
+ * that succeeded at once. Nearly all do, and write no pair row; where to look for them follows from the pair (attempt_store.ts). Everybody who asks what became of an event at an endpoint asks here.
  */
 import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
-import { after, type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
+import { after, keys, type PairRow } from "../lib/keys.ts";
 import { MAX_GET_MANY_KEYS } from "../lib/limits.ts";
 import type { Check, Kv, KvKey } from "../lib/edge/kv.ts";
-import { markOf, readFirsts } from "./attempt_store.ts";
+import { markOf } from "./attempt_blocks.ts";
+import { pairAfter, readFirsts } from "./attempt_store.ts";
 import { getAll } from "./event_store.ts";
 import type { Work, WorkPair } from "./work.ts";
 
@@ -63,6 +63,9 @@ export async function readPairsOfUntouched(kv: Kv, works: readonly Work[]): Prom
   }
 }
 
+/** Whether it was found without a pair row under a check of the endpoint's `replays`, and nobody else may have written one. */
+export const isUntouched = ({ pair }: Work): boolean => pair?.replays !== undefined && pair.row === null;
+
 /** Whether the pair row tells of no attempt; it may be there all the same, opened by a replay. */
 export const isUntried = (pair: PairRow | null): boolean => pair === null || pair.attempt === 0;
 
@@ -81,7 +84,7 @@ export function stateChecks(
   const checks: Check[] = [{ key: keys.pair(endpoint, event), versionstamp }];
   if (isUntried(row)) {
     checks.push({ key: keys.attempt(endpoint, firstDelivery(endpoint, event)), versionstamp: null });
-    checks.push({ key: keys.attemptMark(endpoint, markOf(event)), versionstamp: mark });
+    checks.push({ key: keys.attemptsAt(endpoint, markOf(event)), versionstamp: mark });
   }
   return checks;
 }
@@ -94,19 +97,6 @@ export function recordChecks({ item, target, pair }: Work): Check[] {
   if (item.replay) return stateChecks(endpoint, item.event, pair);
   return [{ key: keys.pair(endpoint, item.event), versionstamp: pair.versionstamp }];
 }
-
-/** The pair's row once the attempt is on record. */
-export const pairAfter = (
-  before: PairRow | null,
-  { id, status, attempt, first_attempt }: AttemptRow,
-): PairRow => ({
-  status,
-  attempt,
-  first: first_attempt,
-  succeeded: status === "succeeded" || (before?.succeeded ?? false),
-  dead: status === "dead" || (before?.dead ?? false),
-  ids: [...before?.ids ?? [], id],
-});
 
 type Found<T> = Pick<Deno.KvEntryMaybe<T>, "value" | "versionstamp">;
 

@@ -6,12 +6,12 @@ import { HANDOVER_AFTER_MS, MAX_ATTEMPTS, MAX_CHECKS_PER_COMMIT, SECOND_MS } fro
 import type { Unit } from "../lib/edge/committer.ts";
 import type { Check, Kv, Write } from "../lib/edge/kv.ts";
 import { attemptRow, isHotFirst, type Recorded } from "./attempt_row.ts";
-import { attemptWrite, firstWrites } from "./attempt_store.ts";
+import { attemptWrite, type FirstAttempts, firstWrites, pairWrite } from "./attempt_store.ts";
 import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
-import { pairAfter, readPairs, recordChecks } from "./pair_state.ts";
+import { isUntouched, readPairs, recordChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
 import type { Held, Settlement, Work, WorkPair } from "./work.ts";
 
@@ -38,7 +38,7 @@ interface Draft {
   writes: Write[];
   carry: StoredEvent[];
   /** First attempts that tell their pairs' states themselves, by endpoint. */
-  firsts: Map<EndpointId, AttemptRow[]>;
+  firsts: Map<EndpointId, FirstAttempts>;
   health: Map<EndpointId, HealthRow>;
   book: HealthBook;
 }
@@ -183,7 +183,7 @@ export class RecordBatch {
       if (close) this.#close(held, b.writes);
     }
     this.jobs.end();
-    for (const [endpoint, rows] of b.firsts) b.writes.push(...firstWrites(endpoint, rows));
+    for (const [endpoint, firsts] of b.firsts) b.writes.push(...firstWrites(endpoint, firsts));
     const rows = book.write(b.health);
     return {
       checks: [...b.checks, ...rows.checks],
@@ -229,18 +229,14 @@ export class RecordBatch {
     const hot = isHotFirst(settlement);
     const id = hot ? firstDelivery(endpoint, item.event) : idAt(this.d.ids, "delivery", settlement.at);
     const row = attemptRow(settlement, id, next);
-    // A first success of the hot path is its pair's state itself (pair_state.ts).
-    if (hot && row.status === "succeeded") {
-      const firsts = b.firsts.get(endpoint);
-      if (firsts === undefined) b.firsts.set(endpoint, [row]);
-      else firsts.push(row);
+    // A first success that no pair row can be in the way of needs none itself (pair_state.ts).
+    if (row.status === "succeeded" && (hot || isUntouched(work))) {
+      const firsts = b.firsts.get(endpoint) ?? { named: [], late: [] };
+      b.firsts.set(endpoint, firsts);
+      firsts[hot ? "named" : "late"].push(row);
     } else {
-      const pair = pairAfter(work.pair?.row ?? null, row);
-      b.writes.push(attemptWrite(endpoint, row), {
-        op: "set",
-        key: keys.pair(endpoint, item.event),
-        value: pair,
-      });
+      const before = work.pair?.row ?? null;
+      b.writes.push(attemptWrite(endpoint, row), pairWrite(endpoint, item.event, before, row));
     }
     this.#results.push({ settlement, dead: row.status === "dead" && settlement.kind === "failed" });
     if (next !== null) this.jobs.postpone(endpoint, { ...item, attempt: item.attempt + 1 }, next);

@@ -26,7 +26,7 @@ import {
 import { DAY_MS, EVENTS_DAYS_DEFAULT, HOUR_MS, SECOND_MS } from "../lib/limits.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Kv, KvKey } from "../lib/edge/kv.ts";
-import { attemptsOfRow } from "./attempt_store.ts";
+import { eventsOfRow } from "./attempt_blocks.ts";
 import { BUCKET_MS } from "./blocks.ts";
 import { entriesOf } from "./event_index.ts";
 import { getAll } from "./event_store.ts";
@@ -251,7 +251,7 @@ async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): Asy
   const old = olderThan(keys.attemptsOf(endpoint), `${PREFIX.delivery}_${ulidFloor(until - BUCKET_MS)}`);
   for await (const row of d.kv.list<StoredAttempt>(old, { batchSize: PAGE })) {
     page.push(row);
-    attempts += attemptsOfEntry(endpoint, row).length;
+    attempts += eventsOfRow(endpoint, row.key.at(-1) as string, row.value).length;
     if (page.length < PAGE && attempts < PAGE) continue;
     yield { rows: await withoutPair(d.kv, endpoint, page) };
     page = [], attempts = 0;
@@ -264,16 +264,13 @@ async function withoutPair(
   endpoint: EndpointId,
   page: readonly Deno.KvEntry<StoredAttempt>[],
 ): Promise<KvKey[]> {
-  const events = page.map((row) => attemptsOfEntry(endpoint, row).map(({ event }) => event));
+  const events = page.map(({ key, value }) => eventsOfRow(endpoint, key.at(-1) as string, value));
   const pairs = await getAll(kv, events.flat().map((event) => keys.pair(endpoint, event)));
   let read = 0;
   return page.flatMap(({ key }, i) =>
     events[i]!.filter(() => pairs[read++]!.value !== null).length === 0 ? [key] : []
   );
 }
-
-const attemptsOfEntry = (endpoint: EndpointId, { key, value }: Deno.KvEntry<StoredAttempt>) =>
-  attemptsOfRow(endpoint, key.at(-1) as string, value);
 
 async function* everythingOf(d: RetentionDeps, endpoint: EndpointId): AsyncGenerator<Step> {
   for (const prefix of [keys.attemptsOf(endpoint), keys.pairsOf(endpoint)]) {

@@ -5,11 +5,11 @@
 import { ApiError, notFound } from "../lib/errors.ts";
 import { buildEnvelope } from "../lib/envelope.ts";
 import { type EndpointId, type EventId, type EventKey, idAt, type Ids, ulidTime } from "../lib/ids.ts";
-import { type AttemptRow, keys, type PairRow } from "../lib/keys.ts";
+import type { AttemptRow } from "../lib/keys.ts";
 import type { Committer } from "../lib/edge/committer.ts";
 import type { Write } from "../lib/edge/kv.ts";
 import { type DeliverDeps, request } from "./deliver.ts";
-import { attemptWrite } from "./attempt_store.ts";
+import { attemptWrite, pairWrite } from "./attempt_store.ts";
 import { indexWrites } from "./event_index.ts";
 import { eventWrites, type StoredEvent } from "./event_store.ts";
 
@@ -80,15 +80,13 @@ export async function testDelivery(
     next_attempt_at: null,
     created_at: started,
   };
-  const succeeded = row.status === "succeeded";
-  const pair: PairRow = { status: row.status, attempt: 1, first: 1, succeeded, dead: false, ids: [row.id] };
   await d.committer.commit({
     checks: [],
     writes: [
       ...eventWrites(event),
       ...indexWrites([event]),
       attemptWrite(endpoint, row),
-      { op: "set", key: keys.pair(endpoint, key), value: pair },
+      pairWrite(endpoint, key, null, row),
       ...extra,
     ],
   });

@@ -3,10 +3,9 @@
  * endpoints and 24 hours, on a KV file. Prints each page's median and exits 1 when one is over 100 ms.
  */
 import { createKey } from "../actors/key_admin.ts";
-import { attemptWrite, firstWrites } from "../actors/attempt_store.ts";
+import { attemptWrite, firstWrites, pairWrite } from "../actors/attempt_store.ts";
 import { indexWrites } from "../actors/event_index.ts";
 import { eventWrites, type StoredEvent } from "../actors/event_store.ts";
-import { pairAfter } from "../actors/pair_state.ts";
 import { writeAll } from "../lib/edge/commit_batch.ts";
 import { completeConfig, parseConfig } from "../lib/edge/config.ts";
 import type { Write } from "../lib/edge/kv.ts";
@@ -157,10 +156,10 @@ function attemptOf(event: StoredEvent, endpoint: EndpointId, failed: boolean): A
 function recorded(endpoint: EndpointId, rows: AttemptRow[]): Write[] {
   const failed = rows.filter(({ status }) => status === "failed");
   return [
-    ...firstWrites(endpoint, rows.filter((row) => !failed.includes(row))),
+    ...firstWrites(endpoint, { named: rows.filter((row) => !failed.includes(row)), late: [] }),
     ...failed.flatMap((row): Write[] => [
       attemptWrite(endpoint, row),
-      { op: "set", key: keys.pair(endpoint, row.event), value: pairAfter(null, row) },
+      pairWrite(endpoint, row.event, null, row),
     ]),
   ];
 }

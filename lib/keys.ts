@@ -223,12 +223,14 @@ export const attemptRow = z.object({
 export type AttemptRow = z.infer<typeof attemptRow>;
 
 /**
- * First attempts of the hot path that succeeded, in one row (`actors/attempt_store.ts`): a block, as text. Each column has one entry for
- * all or one for each.
+ * First attempts that succeeded, in one row (`actors/attempt_store.ts`): a block, as text. Each column has one entry for all or one for
+ * each.
  */
 export const attemptBlock = z.object({
-  /** The ends of the events' keys, which tell the attempts' ids. */
-  events: z.string(),
+  /** The ends of the events' keys, which tell the attempts' ids; the whole keys where those have ends of their own. */
+  events: z.string().min(1),
+  /** The ends of the attempts' ids that do not follow from the events. */
+  ends: z.string().min(1).optional(),
   /** Null: the event's id is that of its key. */
   ids: z.array(id<EventId>().nullable()).min(1),
   types: z.array(z.string()).min(1),
@@ -241,11 +243,20 @@ export const attemptBlock = z.object({
 });
 export type AttemptBlock = z.infer<typeof attemptBlock>;
 
-/** What is under an endpoint's attempts: an attempt, a block of them, or `true`, the mark of a bucket that has blocks. */
+/** Where first attempts are whose ids do not follow from their events, in the bucket of those: as text, too. */
+export const attemptPointers = z.object({
+  /** The ends of the events' keys. */
+  of: z.string().min(1),
+  /** The attempts' ids, without their prefix. */
+  at: z.string().min(1),
+});
+export type AttemptPointers = z.infer<typeof attemptPointers>;
+
+/** What is under an endpoint's attempts: an attempt, a block of them or of pointers, or `true`, the mark of a bucket that has some. */
 export const storedAttempt = z.union([
   attemptRow,
   z.literal(true),
-  z.string().transform((text): unknown => JSON.parse(text)).pipe(attemptBlock),
+  z.string().transform((text): unknown => JSON.parse(text)).pipe(z.union([attemptBlock, attemptPointers])),
 ]);
 export type StoredAttempt = AttemptRow | true | string;
 
@@ -537,10 +548,8 @@ export const keys = {
   health: (endpoint: EndpointId) => ["health", endpoint],
   attempt: (endpoint: EndpointId, delivery: DeliveryId) => ["attempt", endpoint, delivery],
   attemptsOf: (endpoint: EndpointId) => ["attempt", endpoint],
-  /** Right behind the first of the block's attempts. */
-  attemptBlock: (endpoint: EndpointId, first: DeliveryId) => ["attempt", endpoint, `${first}+`],
-  /** In front of every attempt of a bucket. @param bucket the beginning of their ids. */
-  attemptMark: (endpoint: EndpointId, bucket: string) => ["attempt", endpoint, bucket],
+  /** A row that several attempts share. @param position among their ids. */
+  attemptsAt: (endpoint: EndpointId, position: string) => ["attempt", endpoint, position],
   pair: (endpoint: EndpointId, event: EventKey) => ["pair", endpoint, event],
   pairsOf: (endpoint: EndpointId) => ["pair", endpoint],
   /** Written by every replay at an endpoint: one check of it stands for a check of each pair that was read after it. */

@@ -36,7 +36,13 @@ export const SOMETIMES: readonly string[] = [
   ...["ended_delivered", "ended_dead", "ended_parked", "ended_dropped"],
   ...["disabled_gone", "disabled_failing", "endpoint_deleted", "handed_over", "recovered", "redriven"],
   ...["acknowledged", "append_unknown", "duplicate_append", "replayed", "replay_after_attempts"],
-  ...["recorded_alone", "recorded_in_a_block", "recorded_under_a_replay"],
+  ...[
+    "recorded_alone",
+    "recorded_in_a_block",
+    "recorded_in_a_late_block",
+    "recorded_by_pointers",
+    "recorded_under_a_replay",
+  ],
   ...["claim", "deliver", "fan_out", "heartbeat", "open", "pump", "record", "secret", "sweep", "give_back"]
     .map((what) => `fault_in_${what}`),
 ];

@@ -37,7 +37,10 @@ export async function seed({ file, origin, n }: PhaseOptions): Promise<Found> {
         pendingWrite(event, done, due, ids),
       ]);
     }
-    writeAll(commit, [...indexWrites(events), ...firstWrites(DELIVERED, events.map(deliveredOf))]);
+    writeAll(commit, [
+      ...indexWrites(events),
+      ...firstWrites(DELIVERED, { named: events.map(deliveredOf), late: [] }),
+    ]);
     await commit.commit();
   }
   await world.close();
