@@ -27,7 +27,8 @@ export class DeliveryRules {
       if (key[0] !== FAMILY.pair || after === null) continue;
       const name = pairName(key[1] as string, key[2] as string);
       this.#pair(name, after as PairRow, changes);
-      paired.add(name), touched.add(name);
+      for (const id of (after as PairRow).ids) paired.add(`${name} ${id}`);
+      touched.add(name);
     }
     for (const { key, after } of changes) {
       if (key[0] !== FAMILY.attempt || after === null) continue;
@@ -35,7 +36,7 @@ export class DeliveryRules {
       if (key[2] !== (after as AttemptRow).id) {
         this.facts.violated("D1", `${name} has an attempt under ${key[2] as string}`);
       }
-      if (paired.has(name)) continue;
+      if (paired.has(`${name} ${(after as AttemptRow).id}`)) continue; // else a replay that opened the pair shared the commit, maybe
       this.#alone(name, after as AttemptRow);
       touched.add(name);
     }
@@ -135,7 +136,7 @@ export class DeliveryRules {
     if (before === null && after.attempt > 0) this.#chosen(endpoint, event);
     for (const { key, after: row } of changes) {
       if (key[0] !== FAMILY.attempt || key[1] !== endpoint || row === null) continue;
-      if ((row as AttemptRow).event === event) this.#attempt(name, before, after, row as AttemptRow);
+      if (after.ids.includes((row as AttemptRow).id)) this.#attempt(name, before, after, row as AttemptRow);
     }
     if (before !== null && (before.succeeded && !after.succeeded || before.dead && !after.dead)) {
       this.facts.violated("D1", `${name} forgot what an attempt came to`);

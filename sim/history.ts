@@ -37,18 +37,20 @@ export interface EventRecord extends Seen {
   at: number;
   body: Uint8Array;
   committed: number;
+  /** When its commit was asked for: the hot path reads who is there beside it. */
+  asked: number;
   erased: boolean;
 }
 
 export type EndpointHistory = History<EndpointRow>;
 export type PartnerHistory = History<PartnerRow>;
 
-/** Whether the endpoint matched at every moment from the event's commit to `until`: then fan-out cannot but choose it. */
+/** Whether the endpoint matched at every moment from when the event's commit was asked for to `until`: then fan-out cannot but choose it. */
 export function matchedThroughout(event: EventRecord, endpoint: EndpointHistory, until: number): boolean {
   const first = endpoint.versions[0]!;
   // In one millisecond nobody can tell which was first.
-  if (first.from >= event.committed || first.row.created_at > event.at) return false;
-  return endpoint.during(event.committed, until).every((row) => receives(event, row));
+  if (first.from >= event.asked || first.row.created_at > event.at) return false;
+  return endpoint.during(event.asked, until).every((row) => receives(event, row));
 }
 
 /** The same bytes in the same order. */

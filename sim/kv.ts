@@ -156,8 +156,8 @@ export class SimKv {
     const fault = this.d.fault("commit", checks.length > 0);
     const took = this.#latency(fault);
     return new Promise((resolve, reject) => {
-      const land = () => {
-        const versionstamp = store.commit(checks, mutations);
+      const land = (underWay: number) => {
+        const versionstamp = store.commit(checks, mutations, underWay);
         return versionstamp === null ? { ok: false } : { ok: true, versionstamp };
       };
       const strike = () => {
@@ -178,7 +178,7 @@ export class SimKv {
             store.commit(checks, mutations);
             return this.d.died();
           default:
-            return resolve(land());
+            return resolve(land(took));
         }
       };
       const early = rng.chance(0.5) && (fault === null || fault === "slow");
@@ -189,7 +189,7 @@ export class SimKv {
         });
         return;
       }
-      const answer = land();
+      const answer = land(0);
       timers.after(took, () => this.#dead || resolve(answer));
     });
   }

@@ -26,10 +26,10 @@ export class Model extends Facts {
     super(d);
   }
 
-  landed({ changes, messages }: Landed): void {
+  landed({ changes, messages, underWay }: Landed): void {
     const { gone, touched } = this.deliveries.moved(changes);
     const told = this.blocks.told(changes);
-    const created = this.rows.landed(told);
+    const created = this.rows.landed(told, underWay);
     this.index.landed(changes);
     this.deliveries.landed(told, created, gone, touched);
     for (const { value } of messages) this.rows.rung(value);

@@ -42,6 +42,7 @@ export class SimNet {
   #planned = new Map<string, Act[]>();
   /** Public answers given for a host: what a dial may go to (D3). */
   #answers = new Map<string, Set<string>>();
+  #together: (() => void)[] = [];
   #requests = 0;
 
   constructor(readonly d: NetDeps) {}
@@ -163,8 +164,10 @@ export class SimNet {
         );
       case "reset_after":
         return this.#later(1, 500, () => (this.#charge(host, act), failed("connect", "ECONNRESET")));
-      default:
-        return this.#later(1, 60, () => respond("ok", rng.pick(OKS)));
+      default: {
+        const ok = () => respond("ok", rng.pick(OKS));
+        return rng.chance(0.6) ? this.#withOthers(ok) : this.#later(1, 60, ok);
+      }
     }
   }
 
@@ -185,6 +188,16 @@ export class SimNet {
     const known = this.#answers.get(host) ?? new Set();
     this.#answers.set(host, known.add(address));
     return address;
+  }
+
+  /** Answers that come at one moment, as from receivers that work in batches: what is recorded together. */
+  #withOthers<T>(run: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      if (this.#together.push(() => resolve(run())) > 1) return;
+      this.d.timers.after(this.d.rng.between(20, 120), () => {
+        for (const answer of this.#together.splice(0)) answer();
+      });
+    });
   }
 
   #later<T>(low: number, high: number, run: () => T): Promise<T> {

@@ -15,7 +15,7 @@ export class RowRules {
   constructor(readonly facts: Facts) {}
 
   /** Learns what a commit wrote. @returns the events it made that are to be fanned out. */
-  landed(changes: Changes): EventRecord[] {
+  landed(changes: Changes, underWay: number): EventRecord[] {
     const created: EventRecord[] = [];
     for (const { key, after } of changes) {
       if (key[0] === FAMILY.attempt && after !== null) this.#streak(after as AttemptRow, key[1] as string);
@@ -25,7 +25,7 @@ export class RowRules {
       if (key[0] === FAMILY.endpoint && after !== null) this.#endpoint(after as EndpointRow, changes);
       else if (key[0] === FAMILY.partner && after !== null) this.#partner(after as PartnerRow);
       else if (key[0] === FAMILY.event) {
-        this.#event(key[1] as EventKey, after, changes, created);
+        this.#event(key[1] as EventKey, after, changes, created, underWay);
       } else if (key[0] === FAMILY.meta && (after as number) < ((before as number | null) ?? 0)) {
         this.facts.violated("O2", `the counter of ${String(key[3])} went back`);
       }
@@ -126,7 +126,7 @@ export class RowRules {
     this.facts.partners.set(row.id, history);
   }
 
-  #event(key: EventKey, value: unknown, changes: Changes, created: EventRecord[]): void {
+  #event(key: EventKey, value: unknown, changes: Changes, created: EventRecord[], underWay: number): void {
     const row = eventRowOf(key, value);
     const known = this.facts.events.get(key);
     if (known !== undefined) {
@@ -143,6 +143,7 @@ export class RowRules {
     const event: EventRecord = {
       ...{ key, id, type, tenant, partner, identity, kind, owner, seq, at, body, about },
       committed: this.facts.d.mono(),
+      asked: this.facts.d.mono() - underWay,
       erased: false,
     };
     this.facts.events.set(key, event);

@@ -25,6 +25,8 @@ export interface CommitCheck {
 /** What one commit did: each row with its value before and after, null for "not there". */
 export interface Landed {
   versionstamp: string;
+  /** How long ago it was asked for, ms. */
+  underWay: number;
   changes: { key: KvKey; before: unknown; after: unknown }[];
   messages: { value: unknown; delay: number }[];
 }
@@ -59,13 +61,13 @@ export class SimStore {
   }
 
   /** All or nothing. Null: a check failed. Throws `TypeError` for what the platform refuses. */
-  commit(checks: readonly CommitCheck[], mutations: readonly Mutation[]): string | null {
+  commit(checks: readonly CommitCheck[], mutations: readonly Mutation[], underWay = 0): string | null {
     refuse(checks, mutations);
     for (const { key, versionstamp } of checks) {
       if ((this.#rows.get(encodeKey(key))?.versionstamp ?? null) !== versionstamp) return null;
     }
     const versionstamp = (++this.#version).toString(16).padStart(16, "0") + "0000";
-    const landed: Landed = { versionstamp, changes: [], messages: [] };
+    const landed: Landed = { versionstamp, underWay, changes: [], messages: [] };
     for (const mutation of mutations) {
       if (mutation.op === "enqueue") {
         landed.messages.push({ value: mutation.value, delay: mutation.delay });

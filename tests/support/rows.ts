@@ -1,5 +1,6 @@
 /** What is in the store, read for assertions. */
-import { attemptsIn, attemptsOfRow } from "../../actors/attempt_store.ts";
+import { attemptsOfRow } from "../../actors/attempt_blocks.ts";
+import { attemptsIn } from "../../actors/attempt_store.ts";
 import { readState } from "../../actors/pair_state.ts";
 import { encodeEventRow, eventRowOf, type StoredRow } from "../../lib/event_row.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
