@@ -63,7 +63,7 @@ export function attemptsOfRow(endpoint: EndpointId, position: string, value: Sto
   if (value === true || isPointers(position)) return [];
   if (typeof value !== "string") return [value];
   const block = JSON.parse(value) as AttemptBlock, { events, ends } = block;
-  const bucket = position.slice(PREFIX_CHARS, PREFIX_CHARS + BUCKET_CHARS);
+  const bucket = bucketOf(position);
   if (ends === undefined) {
     return parts(events, TAIL_CHARS).map((tail, i) => {
       const event = bucket + tail as EventKey;
@@ -101,20 +101,49 @@ function attemptAt(
   };
 }
 
-/** Where the first attempts of events are, as a row of an endpoint tells. */
-export function pointersOfRow(position: string, value: StoredAttempt): { event: EventKey; id: DeliveryId }[] {
-  if (!isPointers(position)) return [];
-  const { of, at } = JSON.parse(value as string) as AttemptPointers;
-  const bucket = position.slice(PREFIX_CHARS, PREFIX_CHARS + BUCKET_CHARS), ids = parts(at, ULID_CHARS);
+/** A first attempt that succeeded, and its event. */
+export interface Lead {
+  event: EventKey;
+  id: DeliveryId;
+}
+
+/** What a row tells of first attempts that succeeded, of those events. */
+export function leadsOfRow(
+  endpoint: EndpointId,
+  position: string,
+  value: StoredAttempt,
+  wanted: ReadonlySet<EventKey>,
+): Lead[] {
+  if (value === true) return [];
+  if (typeof value !== "string") {
+    const { event, id, status } = value;
+    return wanted.has(event) && status === "succeeded" && id === firstDelivery(endpoint, event)
+      ? [value]
+      : [];
+  }
+  if (isPointers(position)) return pointersOf(position, value).filter(({ event }) => wanted.has(event));
+  const { events, ends } = JSON.parse(value) as AttemptBlock;
+  if (ends !== undefined) return [];
+  return parts(events, TAIL_CHARS).map((tail) => bucketOf(position) + tail as EventKey)
+    .filter((event) => wanted.has(event))
+    .map((event) => ({ event, id: firstDelivery(endpoint, event) }));
+}
+
+function pointersOf(position: string, value: StoredAttempt): Lead[] {
+  const { of, at } = JSON.parse(value as string) as AttemptPointers, ids = parts(at, ULID_CHARS);
   return parts(of, TAIL_CHARS).map((tail, i) => ({
-    event: bucket + tail as EventKey,
+    event: bucketOf(position) + tail as EventKey,
     id: DELIVERY + ids[i]! as DeliveryId,
   }));
 }
 
 /** The events whose pairs a row tells of: when none of them has a row of its own any more, it may leave. */
-export const eventsOfRow = (endpoint: EndpointId, position: string, value: StoredAttempt): EventKey[] =>
-  [...attemptsOfRow(endpoint, position, value), ...pointersOfRow(position, value)].map(({ event }) => event);
+export function eventsOfRow(endpoint: EndpointId, position: string, value: StoredAttempt): EventKey[] {
+  const told = isPointers(position) ? pointersOf(position, value) : attemptsOfRow(endpoint, position, value);
+  return told.map(({ event }) => event);
+}
+
+const bucketOf = (position: string): string => position.slice(PREFIX_CHARS, PREFIX_CHARS + BUCKET_CHARS);
 
 const isPointers = (position: string): boolean => position.endsWith("-");
 

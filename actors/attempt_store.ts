@@ -9,7 +9,7 @@
  *               have checked that nothing came since.
  */
 import { notFound } from "../lib/errors.ts";
-import { type DeliveryId, type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
+import type { DeliveryId, EndpointId, EventKey } from "../lib/ids.ts";
 import { type AttemptRow, keys, type PairRow, type StoredAttempt, within } from "../lib/keys.ts";
 import type { Kv, Write } from "../lib/edge/kv.ts";
 import {
@@ -17,10 +17,10 @@ import {
   behindBucket,
   blockAt,
   lateText,
+  leadsOfRow,
   markOf,
   namedText,
   pointersAt,
-  pointersOfRow,
   pointersText,
   PREFIX_CHARS,
 } from "./attempt_blocks.ts";
@@ -144,7 +144,8 @@ export type First = Pick<AttemptRow, "id" | "status" | "attempt" | "first_attemp
 
 /** What is on record of first attempts without a pair row. */
 export interface Firsts {
-  rows: Map<EventKey, First>;
+  /** Those that succeeded, by event. */
+  ids: Map<EventKey, DeliveryId>;
   /** Versions of the marks there are, by position. */
   marks: Map<string, string>;
 }
@@ -161,21 +162,12 @@ export async function readFirsts(
   endpoint: EndpointId,
   events: readonly EventKey[],
 ): Promise<Firsts> {
-  const firsts: Firsts = { rows: new Map(), marks: new Map() };
+  const firsts: Firsts = { ids: new Map(), marks: new Map() };
   if (events.length === 0) return firsts;
   const wanted = new Set(events), family = keys.attemptsOf(endpoint);
   const note = (position: string, value: StoredAttempt, versionstamp: string) => {
     if (value === true) firsts.marks.set(position, versionstamp);
-    for (const row of attemptsOfRow(endpoint, position, value)) {
-      if (wanted.has(row.event) && row.id === firstDelivery(endpoint, row.event)) {
-        firsts.rows.set(row.event, row);
-      }
-    }
-    for (const { event, id } of pointersOfRow(position, value)) {
-      if (wanted.has(event)) {
-        firsts.rows.set(event, { id, status: "succeeded", attempt: 1, first_attempt: 1 });
-      }
-    }
+    for (const { event, id } of leadsOfRow(endpoint, position, value, wanted)) firsts.ids.set(event, id);
   };
   const marks = [...new Set(events.map(markOf))].sort();
   const limit = SIDE_BY_SIDE + 2 * events.length, options = { limit, batchSize: Math.min(limit, MAX_BATCH) };

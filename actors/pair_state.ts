@@ -25,11 +25,12 @@ export async function readStates(
 ): Promise<PairState[]> {
   const pairs = await rowsOf<PairRow>(kv, events.map((event) => keys.pair(endpoint, event)));
   const untried = events.filter((_, i) => isUntried(pairs[i]!.value));
-  const { rows, marks } = await readFirsts(kv, endpoint, untried);
+  const { ids, marks } = await readFirsts(kv, endpoint, untried);
   return events.map((event, i) => {
-    const { value, versionstamp } = pairs[i]!, first = rows.get(event);
-    // One that failed wrote its pair row beside it: with none to be seen, the two were read apart.
-    const row = isUntried(value) && first?.status === "succeeded" ? pairAfter(null, first) : value;
+    const { value, versionstamp } = pairs[i]!, id = isUntried(value) ? ids.get(event) : undefined;
+    const row = id === undefined
+      ? value
+      : pairAfter(null, { id, status: "succeeded", attempt: 1, first_attempt: 1 });
     return { row, versionstamp, mark: marks.get(markOf(event)) ?? null };
   });
 }

@@ -5,11 +5,11 @@ import {
   attemptsIn,
   attemptWrite,
   firstWrites,
-  markOf,
   newestAttempts,
   readAttempts,
   readFirsts,
 } from "../../actors/attempt_store.ts";
+import { eventsOfRow, markOf } from "../../actors/attempt_blocks.ts";
 import type { Range } from "../../actors/blocks.ts";
 import { writeAll } from "../../lib/edge/commit_batch.ts";
 import type { Write } from "../../lib/edge/kv.ts";
@@ -23,7 +23,7 @@ import {
   ulidFrom,
   ulidTime,
 } from "../../lib/ids.ts";
-import { type AttemptRow, keys, storedAttempt } from "../../lib/keys.ts";
+import { type AttemptRow, keys, type PairRow, type StoredAttempt, storedAttempt } from "../../lib/keys.ts";
 import { MAX_FIRST_LAG_MS, MAX_VALUE_BYTES } from "../../lib/limits.ts";
 
 const ENDPOINT = `whk_${ulidFrom(1, new Uint8Array(10))}` as EndpointId;
@@ -57,13 +57,16 @@ async function write(kv: Deno.Kv, writes: Write[]): Promise<void> {
   assert.ok((await commit.commit()).ok);
 }
 
-/** First attempts within 200 ms, each recorded by some commit, and among them retries, which have rows of their own. */
+/**
+ * First attempts within 200 ms, each recorded by some commit: named by their events or, a second later, with ids of their own; and among
+ * them retries, which have rows of their own.
+ */
 const drawn = fc.array(
   fc.record({
     ms: fc.integer({ min: 0, max: 199 }),
     commit: fc.integer({ min: 0, max: 5 }),
     lag: fc.integer({ min: 0, max: MAX_FIRST_LAG_MS }),
-    retry: fc.boolean(),
+    kind: fc.constantFrom("named", "late", "retry"),
     event_id: fc.constantFrom(null, `evt_${ulidAt(5, 5)}` as EventId),
     event_type: fc.constantFrom("order.paid", "order.sent"),
     tenant_id: fc.constantFrom(null, "ten_A" as TenantId, "ten_B" as TenantId),
@@ -72,12 +75,16 @@ const drawn = fc.array(
   }),
   { maxLength: 60 },
 ).map((all) =>
-  all.map(({ ms, commit, lag, retry, event_id, ...rest }, n) => {
+  all.map(({ ms, commit, lag, kind, event_id, ...rest }, n) => {
     const event = ulidAt(ms, n) as EventKey, created_at = START + ms + lag;
     const row = firstOf(event, { ...rest, created_at, ...event_id !== null && { event_id } });
-    if (!retry) return { commit, row, first: true };
-    const id = `dlv_${ulidAt(ms, 1_000 + n)}` as DeliveryId;
-    return { commit, row: { ...row, id, attempt: 2, status: "failed" as const }, first: false };
+    if (kind === "named") return { commit, kind, row };
+    if (kind === "retry") {
+      const id = `dlv_${ulidAt(ms, 1_000 + n)}` as DeliveryId;
+      return { commit, kind, row: { ...row, id, attempt: 2, status: "failed" as const } };
+    }
+    const at = ms % 50 + (ms % 3 === 0 ? 0 : 1_000), id = `dlv_${ulidAt(at, 3_000 + n)}` as DeliveryId;
+    return { commit, kind, row: { ...row, id, created_at: START + at } };
   })
 );
 const bound = fc.option(
@@ -92,13 +99,16 @@ Deno.test("D1: attempts are told of once, in order, as they were recorded, in an
       using kv = await Deno.openKv(":memory:");
       for (let n = 0; n <= 5; n++) {
         const mine = attempts.filter(({ commit }) => commit === n);
-        const firsts = firstWrites(ENDPOINT, mine.filter(({ first }) => first).map(({ row }) => row));
-        const others = mine.filter(({ first }) => !first).map(({ row }) => attemptWrite(ENDPOINT, row));
-        await write(kv, [...firsts, ...others]);
+        const of = (kind: string) => mine.filter((one) => one.kind === kind).map(({ row }) => row);
+        const firsts = firstWrites(ENDPOINT, { named: of("named"), late: of("late") });
+        await write(kv, [...firsts, ...of("retry").map((row) => attemptWrite(ENDPOINT, row))]);
       }
-      for await (const { value } of kv.list({ prefix: keys.attemptsOf(ENDPOINT) })) {
+      const kept = new Set<EventKey>();
+      for await (const { key, value } of kv.list<StoredAttempt>({ prefix: keys.attemptsOf(ENDPOINT) })) {
         assert.ok(storedAttempt.safeParse(value).success);
+        for (const event of eventsOfRow(ENDPOINT, key[2] as string, value)) kept.add(event);
       }
+      assert.deepEqual(kept, new Set(attempts.map(({ row }) => row.event)));
       const rows = attempts.map(({ row }) => row).sort((a, b) => a.id < b.id ? -1 : 1);
       const range: Range = { from, to, reverse };
       const wanted = rows.filter(({ id }) =>
@@ -112,8 +122,14 @@ Deno.test("D1: attempts are told of once, in order, as they were recorded, in an
       const found = await readAttempts(kv, ENDPOINT, [...rows.map(({ id }) => id), missing]);
       assert.deepEqual(found, [...rows, null]);
       const told = await readFirsts(kv, ENDPOINT, rows.map(({ event }) => event));
-      const firsts = attempts.filter(({ first }) => first).map(({ row }) => [row.event, row] as const);
-      assert.deepEqual(told.rows, new Map(firsts));
+      const led = new Map(told.ids);
+      for await (const { key, value } of kv.list<PairRow>({ prefix: keys.pairsOf(ENDPOINT) })) {
+        led.set(key[2] as EventKey, value.ids[0]!);
+      }
+      const firsts = attempts.filter(({ kind }) => kind !== "retry").map(({ row }) =>
+        [row.event, row.id] as const
+      );
+      assert.deepEqual(led, new Map(firsts), "something leads to each");
     }),
     { numRuns: 60 },
   );
@@ -122,19 +138,22 @@ Deno.test("D1: attempts are told of once, in order, as they were recorded, in an
 Deno.test("D1: among strangers, and far apart, first attempts and the marks of their buckets are found", async () => {
   using kv = await Deno.openKv(":memory:");
   const events = [0, 1, 2, 4_000, 4_001, 90_000].map((ms, n) => ulidAt(ms, n) as EventKey);
-  await write(kv, firstWrites(ENDPOINT, events.map((event) => firstOf(event))));
+  await write(kv, firstWrites(ENDPOINT, { named: events.map((event) => firstOf(event)), late: [] }));
   for (let i = 0; i < 400; i++) {
     const row = firstOf(ulidAt(10 * i, 500) as EventKey, { id: `dlv_${ulidAt(10 * i, 600)}` as DeliveryId });
     await write(kv, [attemptWrite(ENDPOINT, row)]);
   }
   const untried = ulidAt(3, 100) as EventKey;
-  const { rows, marks } = await readFirsts(kv, ENDPOINT, [...events, untried]);
-  assert.deepEqual([...rows.keys()].sort(), events);
+  const { ids, marks } = await readFirsts(kv, ENDPOINT, [...events, untried]);
+  assert.deepEqual([...ids.keys()].sort(), events);
   const stamps = [events[0]!, events[3]!].map((event) => marks.get(markOf(event)));
   assert.ok(stamps.every((stamp) => stamp !== undefined), "two blocks, each with its mark");
   assert.equal(marks.get(markOf(untried)), stamps[0]);
   assert.equal(marks.size, 2, "one that is alone has a row of its own, and no mark");
-  await write(kv, firstWrites(ENDPOINT, [5, 6].map((n) => firstOf(ulidAt(n, n) as EventKey))));
+  await write(
+    kv,
+    firstWrites(ENDPOINT, { named: [5, 6].map((n) => firstOf(ulidAt(n, n) as EventKey)), late: [] }),
+  );
   const again = await readFirsts(kv, ENDPOINT, [untried]);
   assert.notEqual(again.marks.get(markOf(untried)), stamps[0], "who looked before can tell that more came");
 });
@@ -147,12 +166,15 @@ Deno.test("blocks: as many as fit a value, however much is different in each", a
       event_id: `evt_${ulidAt(9, n)}` as EventId,
       tenant_id: `ten_${ulidAt(9, n)}` as TenantId,
     }));
-  const writes = firstWrites(ENDPOINT, rows);
-  assert.ok(writes.length > 2 && writes.length < 10, `${writes.length} rows`);
+  const late = rows.map((row, n) => ({ ...row, id: `dlv_${ulidAt(5_000, n)}` as DeliveryId }));
+  const writes = firstWrites(ENDPOINT, { named: rows, late });
+  assert.ok(writes.length > 4 && writes.length < 20, `${writes.length} rows`);
   for (const one of writes) {
     if (one.op === "set" && typeof one.value === "string") assert.ok(2 * one.value.length < MAX_VALUE_BYTES);
   }
   await write(kv, writes);
   const newest = await Array.fromAsync(newestAttempts(kv, ENDPOINT));
-  assert.deepEqual(newest.map(({ id }) => id), rows.map(({ id }) => id).sort().reverse());
+  assert.deepEqual(newest.map(({ id }) => id), [...rows, ...late].map(({ id }) => id).sort().reverse());
+  const told = await readFirsts(kv, ENDPOINT, rows.map(({ event }) => event));
+  assert.equal(told.ids.size, 250);
 });

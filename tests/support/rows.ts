@@ -1,7 +1,7 @@
 /** What is in the store, read for assertions. */
 import { attemptsOfRow } from "../../actors/attempt_blocks.ts";
 import { attemptsIn } from "../../actors/attempt_store.ts";
-import { readState } from "../../actors/pair_state.ts";
+import { readState, readStates } from "../../actors/pair_state.ts";
 import { encodeEventRow, eventRowOf, type StoredRow } from "../../lib/event_row.ts";
 import type { EndpointId, EventKey } from "../../lib/ids.ts";
 import {
@@ -82,9 +82,10 @@ export async function states(w: World): Promise<Map<string, PairRow>> {
   const found = new Map<string, PairRow>();
   const names = (await pairs(w)).map(({ key }) => [key[1], key[2]] as [EndpointId, EventKey]);
   for (const { endpoint, value } of await allAttempts(w)) names.push([endpoint, value.event]);
-  for (const [endpoint, event] of names) {
-    const row = await pair(w, endpoint, event);
-    if (row !== null) found.set(`${endpoint} ${event}`, row);
+  for (const [endpoint, group] of Map.groupBy(names, ([endpoint]) => endpoint)) {
+    const events = [...new Set(group.map(([, event]) => event))];
+    const read = await readStates(w.store, endpoint, events);
+    for (const [i, { row }] of read.entries()) if (row !== null) found.set(`${endpoint} ${events[i]!}`, row);
   }
   return found;
 }
