@@ -17,6 +17,9 @@ import type { Work, WorkPair } from "./work.ts";
  */
 export type PairState = Pick<WorkPair, "row" | "versionstamp" | "mark">;
 
+/** The state of a pair that nobody can have written. */
+export const ABSENT: PairState = { row: null, versionstamp: null, mark: null };
+
 /** What became of the events at one endpoint, in order. */
 export async function readStates(
   kv: Kv,
@@ -50,17 +53,20 @@ export async function readPairs(kv: Kv, works: readonly Work[]): Promise<void> {
 
 /**
  * The same for the works of a Fanout job that nobody claimed before. Until it is closed or its claim is lost, a replay alone can be in
- * their way, and that writes the endpoint's `replays` row: one check of it stands for those of all pairs without a row. Platform
- * events may be in two such jobs.
+ * their way, and that writes the endpoint's `replays` row: one check of it stands for those of all pairs without a row, and where there
+ * is none, no pair has one. Platform events may be in two such jobs.
  */
 export async function readPairsOfUntouched(kv: Kv, works: readonly Work[]): Promise<void> {
   const endpoints = [...new Set(works.map((work) => work.target.row.id))];
   const found = await getAll(kv, endpoints.map(keys.replays)); // before the pairs
   const replays = new Map(endpoints.map((endpoint, i) => [endpoint, found[i]!.versionstamp]));
-  await readPairs(kv, works);
+  const guarded = (work: Work) => !work.held.platform.includes(work.item.event);
+  const replaysOf = (work: Work) => replays.get(work.target.row.id)!;
+  await readPairs(kv, works.filter((work) => !guarded(work) || replaysOf(work) !== null));
   for (const work of works) {
-    if (work.pair!.row !== null || work.event?.kind === "platform") continue;
-    work.pair = { ...work.pair!, replays: replays.get(work.target.row.id)! };
+    if (guarded(work) && (work.pair?.row ?? null) === null) {
+      work.pair = { ...work.pair ?? ABSENT, replays: replaysOf(work) };
+    }
   }
 }
 

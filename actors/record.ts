@@ -14,7 +14,8 @@ import type { Timers } from "../lib/edge/ports.ts";
 import { nothingWritten } from "../lib/edge/store_fault.ts";
 import { HealthBook } from "./health_book.ts";
 import type { Lanes } from "./lanes.ts";
-import { ABSENT, RecordBatch, type RecordDeps } from "./record_batch.ts";
+import { ABSENT } from "./pair_state.ts";
+import { RecordBatch, type RecordDeps } from "./record_batch.ts";
 import type { Held, Settlement, Work } from "./work.ts";
 
 export interface RecorderDeps extends RecordDeps {

@@ -11,9 +11,9 @@ import { getAll, type StoredEvent } from "./event_store.ts";
 import type { HealthBook } from "./health_book.ts";
 import { disable, judge, observe } from "./health.ts";
 import type { Lanes } from "./lanes.ts";
-import { isUntouched, readPairs, recordChecks } from "./pair_state.ts";
+import { ABSENT, isUntouched, readPairs, recordChecks } from "./pair_state.ts";
 import { RecordJobs, type RecordJobsDeps } from "./record_jobs.ts";
-import type { Held, Settlement, Work, WorkPair } from "./work.ts";
+import type { Held, Settlement, Work } from "./work.ts";
 
 export interface RecordDeps extends RecordJobsDeps {
   kv: Kv;
@@ -29,8 +29,6 @@ const MAX_CHECKED = 70;
 const CHECKS_TO_SPARE = 20;
 /** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
 const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
-/** The state of a pair that nobody may have written. */
-export const ABSENT: WorkPair = { row: null, versionstamp: null, mark: null };
 
 /** A unit under construction. */
 interface Draft {

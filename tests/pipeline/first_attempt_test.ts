@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type EndpointId, type EventKey, firstDelivery, type JobId } from "../../lib/ids.ts";
 import { type FanoutJob, keys } from "../../lib/keys.ts";
-import { SECOND_MS } from "../../lib/limits.ts";
+import { HANDOVER_AFTER_MS, MINUTE_MS, SECOND_MS } from "../../lib/limits.ts";
 import { allAttempts, attempts, jobs, pair, pairs } from "../support/rows.ts";
 import { type Isolate, type World, world } from "../support/world.ts";
 
@@ -47,13 +47,35 @@ Deno.test("record: a first success writes one row, under the id its event gives;
 Deno.test("record: a first attempt of the store's own work that succeeds writes no pair row, unless it is alone", () =>
   world(async (w) => {
     const tenant = await w.tenant();
-    await w.endpoint(tenant, URL);
-    await w.append(tenant, 3);
+    const endpoint = await w.endpoint(tenant, URL), gate = Promise.withResolvers<number>();
+    w.net.at(URL, gate.promise);
+    const events = await w.append(tenant, 10);
+    await w.settle();
+    gate.resolve(200);
     await w.advance(SECOND_MS);
-    assert.deepEqual(await counts(w), [3, 0]);
+    const [tried, paired] = await counts(w);
+    assert.ok(tried === 10 && paired! <= 1, `${paired} of ${tried} have a pair row`); // what ends first is recorded alone, maybe
+    for (const { key } of events) assert.equal((await pair(w, endpoint.id, key))!.succeeded, true);
     await w.append(tenant);
     await w.advance(SECOND_MS);
-    assert.deepEqual(await counts(w), [4, 1]);
+    assert.deepEqual(await counts(w), [11, paired! + 1]);
+  }, { hotHandOff: false }));
+
+Deno.test("fan-out: of a job that nobody had before, pairs are read only where some replay may have written one", () =>
+  world(async (w) => {
+    const tenant = await w.tenant(), endpoint = await w.endpoint(tenant, URL);
+    const read = new Set<unknown>();
+    w.first.kv.beforeRead = ([family]) => void read.add(family);
+    const [event] = await w.append(tenant, 5);
+    await w.advance(SECOND_MS);
+    assert.deepEqual([read.has("replays"), read.has("pair"), w.net.received.length], [true, false, 5]);
+    w.time.now += HANDOVER_AFTER_MS;
+    await w.done(w.first.system.deliveries.replay(endpoint.id, { event_ids: [event!.id] }));
+    await w.advance(MINUTE_MS);
+    read.clear();
+    await w.append(tenant, 5);
+    await w.advance(SECOND_MS);
+    assert.deepEqual([read.has("pair"), w.net.received.length], [true, 11]);
   }, { hotHandOff: false }));
 
 Deno.test("D1: a fan-out that is repeated sends nothing of what succeeded at once, few events or many", async () => {
