@@ -267,6 +267,19 @@ for (const what of ["claimed", "moved"] as const) {
 }
 
 Deno.test(
+  "pump: a Fanout row that nobody had before is claimed as such, and is none any more; no other row is",
+  withPump(async (b) => {
+    await b.putJob({ ...job("new"), untouched: true }, b.time.now - 3, "J-new");
+    await b.putJob(job("old"), b.time.now - 2, "J-old");
+    b.pump.start();
+    await b.settle();
+    assert.deepEqual(b.names(), ["new", "old"]);
+    assert.deepEqual(b.taken.map((claim) => claim.untouched), [true, undefined]);
+    assert.ok((await b.stored()).every(({ job }) => !("untouched" in job)));
+  }),
+);
+
+Deno.test(
   "D4: a store that answers no reads is reported and looked at again a second later",
   withPump(async (b) => {
     await b.put("a", b.time.now);
