@@ -242,8 +242,7 @@ async function* pairs(d: RetentionDeps, endpoint: EndpointRow, until: number): A
 
 /**
  * First attempts that are the state of their pair themselves (pair_state.ts): an attempt is never older than its event. One whose pair
- * has a row leaves with that, above; a block leaves when none of its pairs has one any more,
- * in the pass behind theirs.
+ * has a row leaves with that, above; what several share leaves when none of their pairs has one any more, in the pass behind theirs.
  */
 async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): AsyncGenerator<Step> {
   let page: Deno.KvEntry<StoredAttempt>[] = [], attempts = 0;

@@ -261,8 +261,8 @@ export const storedAttempt = z.union([
 export type StoredAttempt = AttemptRow | true | string;
 
 /**
- * State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is the row of attempt `i + 1`. A first attempt of
- * the hot path that succeeded writes none: its attempt row is the state (`actors/pair_state.ts`).
+ * State of (endpoint, event): the "already done?" check of a delivery (D1). `ids[i]` is attempt `i + 1`. A first attempt that succeeds
+ * at once writes none (`actors/pair_state.ts`).
  */
 export const pairRow = z.object({
   /** Of the last attempt; null before the first. */

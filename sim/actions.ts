@@ -38,7 +38,7 @@ const ACTIONS: Record<StepKind, (stage: Stage) => Promise<unknown> | void> = {
     for (let i = s.rng.between(1, 4); i > 0; i--) {
       s.world.producers.append(
         s.isolate,
-        ...anyEvents(s, s.rng.chance(0.2) ? s.rng.between(10, 30) : s.rng.between(1, 5)),
+        ...anyEvents(s, s.rng.chance(0.1) ? s.rng.between(6, 16) : s.rng.between(1, 5)),
       );
     }
   },

@@ -238,7 +238,7 @@ async function deliver(
   }
   for (const row of rows) await put(keys.attempt(endpoint.id, row.id), row);
   const last = rows.at(-1)!;
-  if (last.attempt === 1 && last.status === "succeeded") return rows; // the attempt row is the state
+  if (last.attempt === 1 && last.status === "succeeded") return rows; // that is the state
   const pair: PairRow = {
     status: last.status,
     attempt: last.attempt,
