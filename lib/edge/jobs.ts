@@ -3,7 +3,7 @@
  * Invariants: J2 (a row leaves in the commit that records its result), J3 (a claim is a moved due time), P1 (pointers).
  */
 import type { JobId } from "../ids.ts";
-import { type Job, keys } from "../keys.ts";
+import { type FanoutJob, type Job, keys } from "../keys.ts";
 import { MINUTE_MS, SECOND_MS, VISIBILITY_MS } from "../limits.ts";
 import type { Kv, KvKey, Write } from "./kv.ts";
 
@@ -29,7 +29,7 @@ export interface Jobs {
   readonly shards: number;
   /** A row due at `due`, and the doorbell that goes with it, if its bucket has not rung. Not claimed, and `untouched` as the job says. */
   write(job: Job, due: number): { row: JobRow; writes: Write[]; undo(): void };
-  /** The same, already claimed by this instance (the hot hand-off). */
+  /** The same, already claimed by this instance (the hot hand-off), and untouched no more. */
   writeClaimed<J extends Job>(job: J): { row: JobRow; writes: Write[]; undo(): void };
 }
 
@@ -71,14 +71,11 @@ export function makeJobs(
     instance: deps.instance,
     shards: deps.shards,
     write: ({ by: _, ...job }, due) => put(job as Job, due),
-    writeClaimed: (job) => put({ ...touched(job), by: deps.instance }, deps.now() + VISIBILITY_MS),
+    writeClaimed: (job) => {
+      const { untouched: _, ...rest } = job as Job & Pick<FanoutJob, "untouched">;
+      return put({ ...rest, by: deps.instance } as Job, deps.now() + VISIBILITY_MS);
+    },
   };
-}
-
-function touched<J extends Job>(job: J): J {
-  if (job.kind === "deliver" || job.untouched === undefined) return job;
-  const { untouched: _, ...rest } = job;
-  return rest as J;
 }
 
 export const dueOf = (key: KvKey): number => key[2] as number;

@@ -48,6 +48,9 @@ Deno.test("J3: a claim is the row written under a time to come, by name; a row l
   assert.deepEqual(claimed.row.job, { ...fanout, by: "me" });
   assert.deepEqual(claimed.writes, [{ op: "set", key: claimed.row.key, value: claimed.row.job }]);
   assert.equal(dueOf(claimed.row.key), claimed.row.due);
+  const untouched: FanoutJob = { ...fanout, untouched: true };
+  assert.deepEqual(jobs.write(untouched, NOW).row.job, untouched, "as the job says");
+  assert.deepEqual(jobs.writeClaimed(untouched).row.job, { ...fanout, by: "me" }, "had by somebody now");
   const free = jobs.write({ ...claimed.row.job, throws: 2 }, NOW + 5);
   assert.deepEqual(free.row.job, { ...fanout, throws: 2 });
   assert.equal(dueOf(free.row.key), NOW + 5);
