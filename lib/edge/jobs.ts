@@ -72,7 +72,7 @@ export function makeJobs(
     shards: deps.shards,
     write: ({ by: _, ...job }, due) => put(job as Job, due),
     writeClaimed: (job) => {
-      const { untouched: _, ...rest } = job as Job & Pick<FanoutJob, "untouched">;
+      const { untouched: _, ...rest } = job as FanoutJob; // a Deliver job has none
       return put({ ...rest, by: deps.instance } as Job, deps.now() + VISIBILITY_MS);
     },
   };
