@@ -27,7 +27,7 @@ const MAX_SETTLEMENTS = 250;
 const MAX_CHECKED = 70;
 /** Left for the rows of endpoints' health and disabling. */
 const CHECKS_TO_SPARE = 20;
-/** So long after its event's commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
+/** So long after its event and its commit the first attempt of the hot path needs no check of the pair: `replay` keeps off it. */
 const UNCHECKED_MS = HANDOVER_AFTER_MS + SECOND_MS;
 
 /** A unit under construction. */
@@ -105,8 +105,10 @@ export class RecordBatch {
   #weigh(settlement: Settlement): void {
     const { work } = settlement;
     this.#count++;
-    // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first.
-    if (this.d.now() - work.held.takenAt > UNCHECKED_MS) work.pair ??= ABSENT;
+    // Past the handover an attempt is no longer the only one there can be (D1): a replay or another fan-out may have been first. A
+    // replay goes by the event's time, so that counts where the clock went on before the commit.
+    const { takenAt } = work.held, since = Math.min(takenAt, work.event?.at ?? takenAt);
+    if (this.d.now() - since > UNCHECKED_MS) work.pair ??= ABSENT;
     if (recorded(settlement)) this.#checked += newChecks(work, this.#guards).length;
     if (settlement.kind !== "failed") return;
     if (settlement.error === "status_410") this.#checked++;

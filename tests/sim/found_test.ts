@@ -9,7 +9,7 @@ import type { EndpointId, JobId, PartnerId } from "../../lib/ids.ts";
 import { type DeliverJob, keys } from "../../lib/keys.ts";
 import { attempts } from "../support/rows.ts";
 import { world } from "../support/world.ts";
-import { DAY_MS, DEADLINE_MS } from "../../lib/limits.ts";
+import { DAY_MS, DEADLINE_MS, SECOND_MS } from "../../lib/limits.ts";
 
 Deno.test("D4: a clock that jumps during the look-up uses up no deadline", async () => {
   let wall = 0;
@@ -37,6 +37,26 @@ Deno.test("D4: a clock that jumps during the look-up uses up no deadline", async
   assert.equal(timeoutMs, DEADLINE_MS);
   assert.equal(sent.durationMs, 0);
 });
+
+Deno.test("D1: a clock that goes on between an event and its commit: its first attempt is not on record behind a replay's", () =>
+  world(async (w) => {
+    const url = "https://hooks.example.com/in", gate = Promise.withResolvers<number>();
+    const tenant = await w.tenant(), { id } = await w.endpoint(tenant, url);
+    w.net.at(url, (_, nth) => nth === 1 ? gate.promise : 200);
+    w.first.kv.beforeCommit = () => {
+      w.first.kv.beforeCommit = null;
+      w.time.now += 20 * SECOND_MS;
+    };
+    const [event] = await w.append(tenant);
+    await w.settle();
+    await w.done(w.first.system.deliveries.replay(id, { event_ids: [event!.id] }));
+    await w.settle();
+    assert.deepEqual((await attempts(w, id)).map((row) => row.attempt), [1], "the replay's");
+    gate.resolve(200);
+    await w.settle();
+    assert.equal(w.net.received.length, 2);
+    assert.deepEqual((await attempts(w, id)).map((row) => row.attempt), [1]);
+  }));
 
 const failing: Committer = {
   commit: () => Promise.reject(new Error("the store is away")),
