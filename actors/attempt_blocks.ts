@@ -13,7 +13,7 @@ import {
   ulidTime,
 } from "../lib/ids.ts";
 import type { AttemptBlock, AttemptPointers, AttemptRow, StoredAttempt } from "../lib/keys.ts";
-import { BUCKET_CHARS, column, inColumn, TAIL_CHARS } from "./blocks.ts";
+import { BUCKET_CHARS, column, inColumn, joined, parts, TAIL_CHARS } from "./blocks.ts";
 
 const DELIVERY = `${PREFIX.delivery}_`;
 export const PREFIX_CHARS = DELIVERY.length;
@@ -149,12 +149,3 @@ const isPointers = (position: string): boolean => position.endsWith("-");
 
 /** The id of an event that is named by its key. */
 const idOf = (event: EventKey) => `${PREFIX.event}_${event}` as EventId;
-
-function joined(rows: readonly AttemptRow[], of: (row: AttemptRow) => string): string {
-  let text = "";
-  for (const row of rows) text += of(row);
-  return text;
-}
-
-const parts = (text: string, chars: number): string[] =>
-  Array.from({ length: text.length / chars }, (_, i) => text.slice(i * chars, (i + 1) * chars));

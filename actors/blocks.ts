@@ -35,6 +35,17 @@ export function column<R, T>(rows: readonly R[], of: (row: R) => T): T[] {
 
 export const inColumn = <T>(column: readonly T[], i: number): T => column[column.length === 1 ? 0 : i]!;
 
+/** What is said of each, of one length, end to end. */
+export function joined<R>(rows: readonly R[], of: (row: R) => string): string {
+  let text = "";
+  for (const row of rows) text += of(row);
+  return text;
+}
+
+/** The pieces of what was joined. */
+export const parts = (text: string, chars: number): string[] =>
+  Array.from({ length: text.length / chars }, (_, i) => text.slice(i * chars, (i + 1) * chars));
+
 /** Positions in a family, which are ids or their beginnings: `from` inclusive, `to` exclusive. */
 export interface Range {
   from?: string | undefined;

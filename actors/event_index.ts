@@ -14,6 +14,8 @@ import {
   entriesIn,
   inBlocks,
   inColumn,
+  joined,
+  parts,
   type Range,
   rowsIn,
   TAIL_CHARS,
@@ -54,10 +56,8 @@ function pushBlocks(writes: Write[], events: readonly StoredEvent[]): void {
 }
 
 function textOf(events: readonly StoredEvent[]): string {
-  let tails = "";
-  for (const event of events) tails += event.key.slice(BUCKET_CHARS);
   const block: EventBlock = {
-    keys: tails,
+    keys: joined(events, (event) => event.key.slice(BUCKET_CHARS)),
     types: column(events, (event) => event.type),
     identities: column(events, (event) => event.identity),
     owners: column(events, (event) => event.owner),
@@ -123,8 +123,8 @@ export function entriesOf(position: EventKey, value: EventIndex): IndexEntry[] {
   if (typeof value !== "string") return [{ key: position, ...value }];
   const { keys: tails, types, identities, owners } = JSON.parse(value) as EventBlock;
   const bucket = bucketOf(position);
-  return Array.from({ length: tails.length / TAIL_CHARS }, (_, i) => ({
-    key: bucket + tails.slice(i * TAIL_CHARS, (i + 1) * TAIL_CHARS) as EventKey,
+  return parts(tails, TAIL_CHARS).map((tail, i) => ({
+    key: bucket + tail as EventKey,
     type: inColumn(types, i),
     identity: inColumn(identities, i),
     owner: inColumn(owners, i),

@@ -1,6 +1,7 @@
 /**
  * State of (endpoint, event), the "already done?" of a delivery (D1): the pair row, or, where that tells of no attempt, a first attempt
- * that succeeded at once. Nearly all do, and write no pair row; where to look for them follows from the pair (attempt_store.ts). Everybody who asks what became of an event at an endpoint asks here.
+ * that succeeded at once. Nearly all do, and write no pair row; where to look for them follows from the pair (attempt_store.ts).
+ * Everybody who asks what became of an event at an endpoint asks here.
  */
 import { type EndpointId, type EventKey, firstDelivery } from "../lib/ids.ts";
 import { after, keys, type PairRow } from "../lib/keys.ts";

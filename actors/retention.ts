@@ -245,12 +245,13 @@ async function* pairs(d: RetentionDeps, endpoint: EndpointRow, until: number): A
  * has a row leaves with that, above; what several share leaves when none of their pairs has one any more, in the pass behind theirs.
  */
 async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): AsyncGenerator<Step> {
-  let page: Deno.KvEntry<StoredAttempt>[] = [], attempts = 0;
+  let page: Shared[] = [], attempts = 0;
   // The last bucket is left alone: a block in it may tell of younger ones, too.
   const old = olderThan(keys.attemptsOf(endpoint), `${PREFIX.delivery}_${ulidFloor(until - BUCKET_MS)}`);
   for await (const row of d.kv.list<StoredAttempt>(old, { batchSize: PAGE })) {
-    page.push(row);
-    attempts += eventsOfRow(endpoint, row.key.at(-1) as string, row.value).length;
+    const events = eventsOfRow(endpoint, row.key.at(-1) as string, row.value);
+    page.push({ key: row.key, events });
+    attempts += events.length;
     if (page.length < PAGE && attempts < PAGE) continue;
     yield { rows: await withoutPair(d.kv, endpoint, page) };
     page = [], attempts = 0;
@@ -258,17 +259,17 @@ async function* lone(d: RetentionDeps, endpoint: EndpointId, until: number): Asy
   if (page.length > 0) yield { rows: await withoutPair(d.kv, endpoint, page) };
 }
 
-async function withoutPair(
-  kv: Kv,
-  endpoint: EndpointId,
-  page: readonly Deno.KvEntry<StoredAttempt>[],
-): Promise<KvKey[]> {
-  const events = page.map(({ key, value }) => eventsOfRow(endpoint, key.at(-1) as string, value));
-  const pairs = await getAll(kv, events.flat().map((event) => keys.pair(endpoint, event)));
-  let read = 0;
-  return page.flatMap(({ key }, i) =>
-    events[i]!.filter(() => pairs[read++]!.value !== null).length === 0 ? [key] : []
-  );
+/** A row of an endpoint's attempts, and the events it tells of. */
+interface Shared {
+  key: KvKey;
+  events: EventKey[];
+}
+
+async function withoutPair(kv: Kv, endpoint: EndpointId, page: readonly Shared[]): Promise<KvKey[]> {
+  const events = page.flatMap((row) => row.events);
+  const pairs = await getAll(kv, events.map((event) => keys.pair(endpoint, event)));
+  const paired = new Set(events.filter((_, i) => pairs[i]!.value !== null));
+  return page.filter((row) => !row.events.some((event) => paired.has(event))).map(({ key }) => key);
 }
 
 async function* everythingOf(d: RetentionDeps, endpoint: EndpointId): AsyncGenerator<Step> {
